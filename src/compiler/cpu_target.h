@@ -1,5 +1,5 @@
 #pragma once
-// Whose programs the CPU's streams run.
+// Replaces the target that programs of the CPU's streams are built for.
 
 namespace weft::target {
 class Target;
@@ -7,8 +7,8 @@ class Target;
 
 namespace weft::compiler {
 
-/// From now on work of the CPU, eager and compiled, is built for this target, whose data lies in the host's memory:
-/// tests run the schedules of a GPU so.
+/// Builds all later work of the CPU, eager and compiled, for `target`, whose data must lie in the host's memory. Tests
+/// use it to run the schedules of a GPU on the CPU.
 void set_cpu_target(target::Target& target);
 
 }  // namespace weft::compiler

@@ -1,11 +1,11 @@
 #pragma once
 // The compiler as one table of named passes, from the source graph to the steps of a program:
 //
-//   Source --> Ir --rewrites--> Ir --> Grouping --> Ordering --> StepPlan
+//     Source --> Ir --rewrites--> Ir --> Grouping --> Ordering --> StepPlan
 //
-// A pass is a function from what earlier passes made, which it sees as const, to a new value of its own stage. After
-// each pass the pipeline notes its time, prints what it made where somebody asks for that, and runs the verifier of the
-// stage. Adding a pass is a function and a row in pipeline.cpp (CONTRIBUTING.md).
+// A pass is a function that sees the results of earlier passes as const and returns a new value of its own stage. After
+// each pass the pipeline records the time, prints the result if that was asked for, and runs the stage's verifier. To
+// add a pass, write a function and a row in pipeline.cpp (CONTRIBUTING.md).
 #include <span>
 #include <string>
 #include <variant>
@@ -21,7 +21,7 @@
 
 namespace weft::compiler {
 
-/// What every pass may ask about.
+/// The inputs that every pass may read.
 struct PassContext {
   const Source& source;
   target::Target& target;
@@ -37,24 +37,24 @@ using StepsPass = StepPlan (*)(const Ir&, const Grouping&, const Ordering&, cons
 
 struct Pass {
   const char* name;  // several rows may share one
-  const char* why;   // why it stands where it stands
+  const char* why;   // why it runs at this point
   bool (*applies)(const target::Machine&, const Policy&);
   std::variant<ImportPass, RewritePass, GroupingPass, OrderingPass, StepsPass> run;
 };
 
-/// All passes in the order in which they run.
+/// Returns all passes in the order in which they run.
 std::span<const Pass> passes();
 
-/// What became of one row of the table: `text` is its dump, where it was asked for.
+/// The result of one row of the table. `text` is its dump, if one was asked for.
 struct PassResult {
   const Pass* pass = nullptr;
   bool applied = false;
   double ms = 0;
-  double verify_ms = 0;  // of its verifier, where that ran
+  double verify_ms = 0;  // of its verifier, 0 if that did not run
   std::string text = {};
 };
 
-/// A source on its way through the table, and after it.
+/// The state of a compilation, during the passes and after them.
 struct Compilation {
   Ir ir;
   Interface interface;  // of the imported graph
@@ -64,29 +64,30 @@ struct Compilation {
   std::vector<PassResult> passes;  // one for each row
 };
 
-/// What may be printed: stages of the finished program ("graph", "groups", "tune", "kernels", "plan"), the table
-/// ("passes"), and "after:NAME" for each pass.
+/// Returns the names that may be printed: stages of the finished program ("graph", "groups", "tune", "kernels",
+/// "plan"), the table ("passes"), and "after:NAME" for each pass.
 std::vector<std::string> printable();
-/// Throws std::invalid_argument, with the whole list, where `name` is not in printable(); `where` begins the message.
+/// Throws std::invalid_argument, with the whole list, if `name` is not in printable(). The message begins with `where`.
 void check_printable(const std::string& name, const std::string& where);
-/// The entries of a list with commas between them, each checked.
+/// Splits a list at its commas and checks each entry as check_printable does.
 std::vector<std::string> parse_printable(const std::string& list, const std::string& where);
 
-/// Whether WEFT_DUMP lists `name`. Throws std::invalid_argument as parse_printable does.
+/// Returns whether WEFT_DUMP lists `name`. Throws std::invalid_argument as parse_printable does.
 bool dumps(const std::string& name);
 
-/// Runs one pass: its stage of `c` is replaced by what it returns.
+/// Runs one pass and replaces its stage of `c` by the result.
 void run_pass(const Pass& pass, Compilation& c, const PassContext& cx);
-/// Runs the verifier of the pass's stage on what the pass made. Throws internal_error "[after:NAME] RULE: …".
+/// Runs the verifier of the pass's stage on the pass's result. Throws internal_error "[after:NAME] RULE: …".
 void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx);
-/// Runs the table. `texts`: the dump of every pass is kept; else of those that WEFT_DUMP names. Throws internal_error
-/// as verify_pass does.
+/// Runs all passes that apply. Keeps the dump of every pass if `texts` is set, otherwise of those that WEFT_DUMP names.
+/// Throws internal_error as verify_pass does.
 Compilation run_passes(const PassContext& cx, bool texts);
 
-/// The table with what applied, as `weft explain --show passes` prints it.
+/// Returns the table with the times of the passes that applied, as `weft explain --show passes` prints it.
 std::string print_passes(const std::vector<PassResult>& results);
 
-/// Verifiers run after each pass: by default in builds with WEFT_VERIFY and debug builds, and in test_compiler.
+/// Switches the verifiers after each pass on or off. They are on by default in debug builds, in builds with
+/// WEFT_VERIFY, and in test_compiler.
 void set_verification(bool on);
 bool verification();
 

@@ -1,6 +1,6 @@
 #pragma once
-// A Program: what a graph becomes. A list of launches, library calls and copies with their buffers, run in order by any
-// thread. Immutable once built; `run` may be called from several threads at once (each call has its own arena).
+// A Program is a compiled graph: a list of launches, library calls and copies with their buffers, run in order by any
+// thread. It is immutable once built, and several threads may call `run` at once, since each call has its own arena.
 #include <map>
 #include <memory>
 #include <span>
@@ -14,33 +14,33 @@
 
 namespace weft::compiler {
 
-/// What to do where a group may run in several ways: take what the heuristic says (off); what was measured before, else
-/// the heuristic's (cached); measure what has not been measured yet (on; eager evaluation, whose programs may run once,
-/// takes cached for it); or measure everything anew, once in a process (force).
+/// How to choose if a group may run in several ways. off: by the heuristic. cached: by an earlier measurement if there
+/// is one, else by the heuristic. on: measure what has not been measured yet (eager evaluation, whose programs may run
+/// once, uses cached instead). force: measure everything again, once in a process.
 enum class Tuning : uint8_t { off, cached, on, force };
 
-/// Choices among variants of groups by the tuner's keys.
+/// Chosen variants of groups, by the tuner's keys.
 using TuneChoices = std::map<Digest, int>;
 
-/// What may change results or speed beside the graph itself: printed, and part of every key. Never read from the
-/// environment.
+/// Everything besides the graph that may change results or speed. It is printed, and part of every key. It is never
+/// read from the environment.
 struct Policy {
   bool libraries = true;        // library calls are candidates for dots and for regions that name one
-  Numerics numerics{};          // what results may give up for speed
-  bool update_in_place = true;  // state may be overwritten where its old value is no longer needed
-  int64_t memory_budget =
-      INT64_MAX;  // bytes for what lives between steps: values are computed again where they would not fit
+  Numerics numerics{};          // which accuracy may be given up for speed
+  bool update_in_place = true;  // state may be overwritten once its old value is no longer needed
+  // Bytes for values that live between steps: if they would not fit, some are computed again.
+  int64_t memory_budget = INT64_MAX;
   Tuning tuning = Tuning::off;
-  std::shared_ptr<const TuneChoices> choices =
-      nullptr;  // taken in every mode, before anything is looked up or measured: what an earlier run was built with
-                // (compiler/tune/tune.h)
+  // The choices that an earlier run was built with (compiler/tune/tune.h): used in every mode, before anything is
+  // looked up or measured.
+  std::shared_ptr<const TuneChoices> choices = nullptr;
   Digest digest() const;
   std::string to_string() const;
 };
 const Policy& default_policy();
 void set_default_policy(const Policy& policy);
 
-/// Output `output` is the next value of input `input`: it takes over its buffer.
+/// Output `output` is the next value of input `input` and takes over its buffer.
 struct Update {
   int output, input;
 };
@@ -56,24 +56,25 @@ struct Source {
   std::vector<Update> updates;
 };
 
-/// Times of the compiler's stages in milliseconds, and how many of each thing there are.
+/// Times of the compiler's stages in milliseconds, and counts of steps and bytes.
 struct Stats {
   std::vector<std::pair<std::string, double>> passes;  // those that applied (compiler/pipeline.h), in order
-  double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0,
-         compile_ms = 0;  // where code is made in the background, compile_ms is what it takes to begin that
-  double wait_ms = 0;     // for plans of libraries
-  int launches = 0;       // kernel launches: sibling segments count once
+  // compile_ms: with compilation in the background, only the time to start it.
+  double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0, compile_ms = 0;
+  double wait_ms = 0;  // for plans of libraries
+  int launches = 0;    // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;
   int64_t arena_bytes = 0;
-  int64_t peak_bytes = 0;  // of memory that a run holds: inputs, results that take over no input's memory, the arena
-  int64_t live_bytes =
-      0;  // the most of the arena in use at one step: what a perfect placement of this order would take
+  // Bytes of memory that a run holds: inputs, the arena, and results that take over no input's memory.
+  int64_t peak_bytes = 0;
+  // The most bytes of the arena in use at one step: what a perfect placement for this order would need.
+  int64_t live_bytes = 0;
   int count() const { return launches + library_calls + copies; }
 };
 
-/// A program with its lengths set, for running it again and again: addresses are set, then it runs. All data lies
-/// row-major; a result that takes over an input's memory has that input's address. For one thread.
+/// A program bound to lengths, for repeated runs: the caller sets addresses and calls `run`. All data is row-major. A
+/// result that takes over an input's memory has that input's address. Not thread-safe.
 class BoundProgram {
  public:
   virtual ~BoundProgram() = default;
@@ -88,52 +89,52 @@ struct StepInfo {
   const char* kind;     // "kernel", "library", "nested" (control flow), "copy"
   int segments;         // of a kernel: how many groups share the launch
   double bytes, flops;  // compiler/tune/cost.h
-  bool half;            // a product of 16-bit floats
+  bool half;            // a matmul of 16-bit floats
 };
 
 class Program {
  public:
   virtual ~Program() = default;
-  /// `inputs` in the graph's order. Storage of updated inputs is overwritten: the caller has made sure that nobody else
-  /// reads it (see `evaluate` and weft::compile). Returns one storage for each output; an updated one is its input's.
-  /// `symbols`: value of each symbol, in the order of `symbols()`; throws std::invalid_argument where one is outside
-  /// 1..bound.
+  /// Runs the program on `inputs`, in the graph's order, and returns one storage for each output. The storage of
+  /// updated inputs is overwritten and returned as their outputs: the caller makes sure that it has no other readers
+  /// (see `evaluate` and weft::compile). `symbols` holds the value of each symbol, in the order of `symbols()`; throws
+  /// std::invalid_argument if one is outside 1..bound.
   virtual std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
                                           std::span<const int64_t> symbols = {}) const = 0;
-  /// The program must outlive it. `symbols` as for `run`.
+  /// Binds the program to lengths. The program must outlive the result. `symbols` as for `run`.
   virtual std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
   virtual const std::vector<StepInfo>& steps() const = 0;
-  /// Among the Programs of the process, from 1: what the slices of its steps carry in a timeline.
+  /// Returns the program's number in this process, from 1, which its steps carry in a timeline.
   virtual int64_t number() const = 0;
-  /// What WEFT_DUMP prints: a stage ("graph", "groups", "tune", "kernels", "plan"), the table of passes with their
-  /// times
-  /// ("passes"), or, where a BuildRecord kept it, what a pass made ("after:simplify"). Throws std::invalid_argument,
-  /// with all names, for another one.
+  /// Returns what WEFT_DUMP prints: a stage ("graph", "groups", "tune", "kernels", "plan"), the table of passes with
+  /// their times ("passes"), or, if a BuildRecord kept it, the result of a pass ("after:simplify"). Throws
+  /// std::invalid_argument, with all names, for any other name.
   virtual std::string print(const std::string& stage) const = 0;
 };
 
-/// The compiler: the passes of compiler/pipeline.h, then the target's code generator.
+/// Compiles a graph: runs the passes of compiler/pipeline.h, then the target's code generator.
 std::shared_ptr<const Program> build(const Source& source, target::Target& target,
                                      const Policy& policy = default_policy());
 
-/// As `build`, but looks the graph up by its structural digest first. Thread-safe.
+/// Builds a program as `build` does, unless one for the same structural digest exists. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target,
                                                const Policy& policy = default_policy());
 
-/// The target of a device by its number: -1 the CPU, else CUDA's.
+/// Returns the target of a device: the CPU for -1, else the CUDA device of that number.
 target::Target& target_of(int device);
-/// The target for which compiled functions build their programs: that of the calling thread's stream, unless somebody
-/// asks for another one (with the null target everything is traced, compiled and planned, and nothing is computed).
+/// Returns the target for which compiled functions build their programs: the one set by set_default_target, else that
+/// of the calling thread's stream. With the null target everything is traced, compiled and planned, and nothing is
+/// computed.
 target::Target& default_target();
 void set_default_target(target::Target& target);
 
-/// Programs that the calling thread builds, or finds in the table, while this lives, in order: how tests, benchmarks
-/// and `weft explain` get hold of what a function became.
+/// Records, while it lives, the programs that the calling thread builds or finds in the table, in order. Tests,
+/// benchmarks and `weft explain` use it to get a function's program.
 class BuildRecord {
  public:
-  /// `texts`: "groups" and "after:PASS" can be printed later.
+  /// `texts`: keeps the dumps, so that "groups" and "after:PASS" can be printed later.
   explicit BuildRecord(bool texts = false);
   ~BuildRecord();
   BuildRecord(const BuildRecord&) = delete;
@@ -149,10 +150,10 @@ class BuildRecord {
   BuildRecord* outer_;
 };
 
-/// Computes pending values (eager evaluation): their nodes are materialised. Nothing changes where it throws.
+/// Computes pending values (eager evaluation) and materialises their nodes. Changes nothing if it throws.
 void evaluate(std::span<const graph::Value> values);
-/// Returns before they are computed. An error is kept by the stream for whoever waits next; the values then stay
-/// pending.
+/// Starts computing pending values and returns. The stream keeps an error for the next caller that waits; the values
+/// then stay pending.
 void evaluate_async(std::span<const graph::Value> values);
 
 }  // namespace weft::compiler

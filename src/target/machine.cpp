@@ -14,7 +14,7 @@
 namespace weft::target {
 namespace {
 
-/// What GPUs of a capability have in common.
+/// Properties that all GPUs of a compute capability share.
 struct Capability {
   int version;
   int64_t max_threads, shared_kib;
@@ -28,7 +28,7 @@ constexpr Capability capabilities[] = {
     {100, 2048, 227, 8, 16}, {103, 2048, 227, 8, 16}, {120, 1536, 99, 8, 8},
 };
 
-/// "sm_90a" → 90.
+/// Returns the number in an architecture's name: "sm_90a" → 90.
 int version_of(std::string_view arch) {
   if (!arch.starts_with("sm_") || arch.size() < 5 || arch[3] < '1' || arch[3] > '9')
     throw_invalid("machine", fmt::format("'{}' is no GPU architecture: sm_80, sm_90a …", arch));
@@ -51,7 +51,8 @@ Machine gpu_machine(std::string_view arch) {
   m.vector_bytes = 1024;
   m.min_lanes = 64;
   m.shared_bytes = (version < 75 ? 48 : best->shared_kib) << 10;
-  // Code for sm_90 without the letter may run on a part of a device, which has no room for 16 blocks side by side.
+  // Code for sm_90 without the letter may run on a partition of a device, which may lack room for a cluster of 16
+  // blocks.
   const bool whole = arch == "sm_90a" || version == 100 || version == 103;
   m.cluster = best->cluster;
   m.max_cluster = whole ? best->max_cluster : best->cluster;
@@ -81,7 +82,7 @@ struct StatedCpu {
   int64_t vector_bytes, vector_registers, cores, l2_kib;
   double gigabytes, gigahertz;
 };
-// Servers of their generations: EPYC 7543 and Xeon 8358.
+// Typical servers of their generations: EPYC 7543 and Xeon 8358.
 constexpr StatedCpu cpus[] = {
     {"CPU with AVX2", "avx2", 32, 16, 32, 512, 204.8, 2.8},
     {"CPU with AVX-512", "avx512", 64, 32, 32, 1280, 204.8, 2.6},
@@ -109,7 +110,7 @@ std::vector<Machine> state_machines() {
     m.l2_bytes = c.l2_kib << 10;
     m.bandwidth = 1e9 * c.gigabytes;
     m.launch_seconds = 1e-6;
-    // Two units for fused multiplications and additions a core.
+    // Each core has two units for fused multiply-adds.
     m.peak.f32 = 1e9 * c.gigahertz * static_cast<double>(c.cores * c.vector_bytes / 4 * 2 * 2);
     m.peak.f64 = m.peak.f32 / 2;
     all.push_back(m);

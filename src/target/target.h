@@ -1,6 +1,6 @@
 #pragma once
-// What a device target offers the compiler: code for tile kernels, and library calls for descriptors. A target knows
-// tile IR and descriptors, never the graph.
+// The interface of a device target: it compiles tile kernels, and answers descriptors with library calls. A target
+// knows tile IR and descriptors, never the graph.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,8 +16,8 @@
 
 namespace weft::target {
 
-/// One launch of one kernel may cover several segments: the same code over other buffers, symbols and grids (the
-/// optimiser step over all parameters is one launch). Programs of all segments are independent.
+/// One launch of a kernel may cover several segments: the same code with other buffers, symbols and grids (an optimizer
+/// step over all parameters is one launch). The programs of all segments are independent.
 struct Segment {
   std::span<void* const> buffers;    // one for each kernel parameter
   std::span<const int64_t> symbols;  // one for each kernel symbol
@@ -28,14 +28,12 @@ struct Segment {
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// Runs all programs of all segments and returns when they are done. `work` is an estimate of the launch's basic
-  /// operations and bytes together: little work stays on the calling thread. Results do not depend on the number of
-  /// threads.
+  /// Runs all programs of all segments and returns when they are done. `work` estimates the launch's basic operations
+  /// plus bytes: a small launch stays on the calling thread. Results do not depend on the number of threads.
   virtual void run(std::span<const Segment> segments, double work) const = 0;
 };
 
-/// A call of a library or routine with its primitive made and its workspace known. May be run from several threads at
-/// once.
+/// A library call or routine whose primitive and workspace are prepared. Several threads may run it at once.
 class LibraryCall {
  public:
   virtual ~LibraryCall() = default;
@@ -43,11 +41,11 @@ class LibraryCall {
   /// Runs on `operands`. For a DotDesc: A, B, [bias], [residual], [sum], [pre-activation], [scales], C; for a CallDesc:
   /// its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
-  /// Starts making what a run needs (machine code, plans) in the background. The compiler asks once, when the steps of
-  /// a program are known; a run makes what nobody has begun.
+  /// Starts preparing what a run needs (machine code, plans) in the background. The compiler calls it once, when the
+  /// steps of a program are known; a run prepares what is still missing.
   virtual void begin() const {}
-  /// Waits until the call is prepared. Returns false where the library declines it after all; the target then answers
-  /// the same descriptor with null.
+  /// Waits until the call is prepared. Returns false if the library declines it after all; the target then answers the
+  /// same descriptor with null.
   virtual bool ready() const { return true; }
   /// Returns whether `run` only launches work on the device, so that it can be captured into a graph.
   virtual bool recordable() const { return true; }
@@ -67,11 +65,11 @@ class Target {
   virtual runtime::Accelerator* device() { return nullptr; }
   /// Returns the machine that programs are scheduled for.
   const Machine& machine() const { return machine_; }
-  /// Returns a text of everything but the kernel that generated code depends on: code generator version, ISA, vector
+  /// Returns a text of everything except the kernel that generated code depends on: code generator version, ISA, vector
   /// width, compiler version.
   virtual std::string fingerprint() const = 0;
-  /// Compiles kernels; returns one executable each, in order. A kernel (by digest) is compiled once in a process and
-  /// once in the life of a cache folder.
+  /// Compiles kernels and returns one executable for each, in order. Each kernel (by digest) is compiled once in a
+  /// process, and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
   /// Compiles kernels in the background and returns at once. `segments[k]` lists the segment counts of kernel k's
   /// launches. The first run of an executable waits for its code and throws what its compilation threw.
@@ -80,15 +78,14 @@ class Target {
     static_cast<void>(segments);
     return compile(kernels);
   }
-  // Three queries: they neither compile nor wait, so that fusion may ask what a library takes. What is to be made for a
-  // call is begun by LibraryCall::begin.
+  // These three queries neither compile nor wait, so that fusion may ask what a library supports. LibraryCall::begin
+  // starts the preparation of a call.
 
-  /// Returns a library call for a matmul, or null where no library takes it or generated code is preferred.
+  /// Returns a library call for a matmul, or null if no library supports it or generated code is preferred.
   virtual std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const = 0;
   /// Returns a library call for attention, or null on targets whose attention is generated code.
   virtual std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc&) const { return nullptr; }
-  /// Returns the routine that a descriptor names, or null where this target does not have it for these extents and
-  /// dtypes.
+  /// Returns the routine that a descriptor names, or null if this target has none for these extents and dtypes.
   virtual std::shared_ptr<const LibraryCall> call(const kernel::CallDesc&) const { return nullptr; }
   virtual CompileStats stats() const = 0;
 
@@ -104,8 +101,8 @@ Target& null();
 Target& gpu(int ordinal = 0);
 int gpu_count();  // 0 where there is no driver
 
-/// Libraries may be switched off (`weft train --no-libraries`, tests): everything then runs through generated kernels.
-/// Default on where built in.
+/// Switches library calls on or off (`weft train --no-libraries`, tests). When they are off, everything runs through
+/// generated kernels. They are on by default if built in.
 void set_libraries_enabled(bool on);
 bool libraries_enabled();
 

@@ -1,6 +1,5 @@
-// Eager evaluation: the pending graph behind some values becomes Programs (looked up by structure), one for
-// each stretch on a stream, which are run, and their nodes are materialised. Movement of data becomes views, without a
-// Program.
+// Eager evaluation: the pending graph of some values becomes Programs (looked up by structure), one for each segment on
+// a stream. They run, and the values' nodes are materialised. Movement of data becomes views, without a Program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,15 +22,16 @@ namespace weft::compiler {
 
 namespace {
 
-/// What may run only once is not worth measuring: choices that are known are taken.
+/// Returns the default policy without measurements: what may run only once is not worth measuring, but known choices
+/// are used.
 Policy eager_policy() {
   Policy policy = default_policy();
   policy.tuning = std::min(policy.tuning, Tuning::cached);
   return policy;
 }
 
-/// Numbers that users write again and again in formulas stay in the code, where they can be folded; any other literal
-/// is data, so that a changing number (a learning rate) does not mean a new program.
+/// Returns whether a literal stays a constant of the program. Frequent constants of formulas do, so that they can be
+/// folded; any other literal becomes an input, so that a changing value (a learning rate) does not need a new program.
 bool stays_in_code(Number n) {
   double v = n.real();
   return v == 0 || v == 1 || v == -1 || v == 2 || v == 0.5 || std::isinf(v);
@@ -58,13 +58,13 @@ graph::Storage scalar_storage(Dtype dtype, Number n) {
 struct Pending {
   Source source;
   std::vector<graph::Storage> inputs;
-  std::vector<std::shared_ptr<graph::Node>> nodes;  // whose outputs the graph's outputs are, in order
+  std::vector<std::shared_ptr<graph::Node>> nodes;  // their outputs are the graph's outputs, in order
   std::vector<std::pair<std::shared_ptr<graph::Node>, graph::Storage>> views;
   graph::Values views_of_results;  // known once the program has run
   std::shared_ptr<const Program> program;
 };
 
-/// Computed nodes with several results become one leaf for each: a Program's input is one buffer.
+/// Replaces computed nodes with several results by one leaf for each: a Program's input is one buffer.
 graph::Values split_leaves(const graph::Values& outputs) {
   graph::Values from, to;
   for (const auto& node : graph::topological(outputs)) {
@@ -77,7 +77,7 @@ graph::Values split_leaves(const graph::Values& outputs) {
   return from.empty() ? outputs : graph::substitute(outputs, from, to);
 }
 
-/// What `depends` ties to its results, still pending: it is computed along with them.
+/// Adds the pending values that a `depends` node ties to its results, so that they are computed as well.
 void add_dependencies(const graph::Node& node, graph::Values& to) {
   if (node.op() != graph::Op::composite || node.attrs().composite->name != "depends") return;
   for (size_t k = static_cast<size_t>(node.outputs()); k < node.inputs().size(); ++k) {
@@ -86,6 +86,8 @@ void add_dependencies(const graph::Node& node, graph::Values& to) {
   }
 }
 
+/// Collects what must be computed for `values`: views at once, the rest as a Source with its inputs and its Program.
+/// Throws std::invalid_argument if a value is being traced.
 Pending collect(std::span<const graph::Value> values, target::Target& target) {
   Pending pending;
   std::set<const graph::Node*> wanted;
@@ -133,7 +135,7 @@ Pending collect(std::span<const graph::Value> values, target::Target& target) {
   return pending;
 }
 
-/// The contents of a result that was asked for row-major, but is an input handed through.
+/// Returns a row-major copy of a result that is an input passed through, if it is not row-major already.
 graph::Storage packed(const graph::Type& type, graph::Storage storage) {
   if (is_row_major(type.shape, storage.strides)) return storage;
   graph::Storage copy{runtime::allocate(static_cast<size_t>(num_elements(type.shape)) * type.dtype.size()), 0,
@@ -144,10 +146,10 @@ graph::Storage packed(const graph::Type& type, graph::Storage storage) {
   return copy;
 }
 
-/// What one stream does: the values are computed by one Program. Another evaluation may have come first.
+/// Computes the values of one segment by one Program. Another evaluation may have computed some of them already.
 ///
-/// The lock is held while the Program is looked up, and built if need be: a graph must not change under the compiler's
-/// hands. It is not held while the Program runs.
+/// The lock is held while the Program is looked up or built, since the graph must not change meanwhile. It is not held
+/// while the Program runs.
 void compute(std::span<const graph::Value> values, target::Target& target) {
   Pending pending;
   {
@@ -174,7 +176,7 @@ void compute(std::span<const graph::Value> values, target::Target& target) {
     if (!v.node->storage(0)) v.node->materialise({*view_of(v)});
 }
 
-/// The segments of one evaluation, and an event for each: set when its values are there, or with what went wrong.
+/// The segments of one evaluation, with an event for each: set when its values are ready, or with the error.
 struct Work {
   std::vector<Segment> segments;
   std::vector<runtime::EventRef> events;
@@ -188,7 +190,7 @@ std::string described(const Segment& segment) {
                      segment.wanted.size() > 1 ? " and others" : "", segment.stream);
 }
 
-/// Asynchronous errors say what they happened to: nobody can see it from where they surface.
+/// Asynchronous errors name the segment that failed, since they surface elsewhere.
 [[noreturn]] void rethrow_described(const Segment& segment) {
   try {
     throw;
@@ -232,7 +234,7 @@ void evaluate(std::span<const graph::Value> values) {
     runtime::executor(work->segments[k].stream).enqueue([work, k] {
       try {
         do_segment(*work, k, false);
-      } catch (...) {  // the event has it: whoever waits throws it
+      } catch (...) {  // the event holds the error: the caller that waits rethrows it
       }
     });
   runtime::executor(work->segments[last].stream).run([&] { do_segment(*work, last, false); });

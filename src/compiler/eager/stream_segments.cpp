@@ -12,14 +12,15 @@ namespace {
 
 using graph::Node;
 
-/// A node's segment is a stream and a level: how often values on the longest way to the node have changed streams.
+/// A node's segment is a stream and a level: the most changes of stream on a path to the node.
 struct Position {
   int level, stream;
   auto operator<=>(const Position&) const = default;
 };
 
-/// Nodes that cost nothing belong to whoever reads them: leaves that need no data, and movement of leaves.
-using Positions = std::unordered_map<const Node*, Position>;  // without the nodes that are free
+/// Positions of nodes. Free nodes, that is leaves without data and movement of leaves, have none: they belong to their
+/// readers.
+using Positions = std::unordered_map<const Node*, Position>;
 
 Position position_of(const Node& node, const Positions& positions) {
   Position at{0, node.stream()};
@@ -46,13 +47,14 @@ std::vector<Segment> segments(std::span<const graph::Value> values) {
     if (leaf && std::none_of(node->inputs().begin(), node->inputs().end(), placed)) continue;
     positions.emplace(node.get(), position_of(*node, positions));
   }
-  const auto location = [&](const graph::Value& v) {  // of a wanted value: what is free is done on its own stream, once
+  // The position of a wanted value; a free one is computed on its own stream, once.
+  const auto location = [&](const graph::Value& v) {
     const auto found = positions.find(v.node.get());
     return found == positions.end() ? Position{0, v.node->stream()} : found->second;
   };
 
-  std::map<Position, size_t>
-      segment_ids;  // in an order in which they can be done: a segment reads from lower levels only
+  // Ordered so that they can run one after another: a segment reads from lower levels only.
+  std::map<Position, size_t> segment_ids;
   for (const auto& [node, position] : positions) segment_ids[position] = 0;
   for (const graph::Value& v : pending) segment_ids[location(v)] = 0;
   std::vector<Segment> result;

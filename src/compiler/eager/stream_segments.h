@@ -1,5 +1,5 @@
 #pragma once
-// Which streams a pending graph runs on: it is cut where values pass from one stream to another.
+// Divides a pending graph into segments, at the values that pass from one stream to another.
 #include <span>
 #include <vector>
 
@@ -7,14 +7,15 @@
 
 namespace weft::compiler {
 
-/// What one stream does at a stretch.
+/// Values that one stream computes by one Program.
 struct Segment {
   int stream;
   graph::Values wanted;
-  std::vector<size_t> after;  // segments whose values it reads: earlier ones
+  std::vector<size_t> after;  // earlier segments whose values it reads
 };
 
-/// The pending graph behind `values`. The caller holds graph::structure(), shared.
+/// Returns the segments of the pending graph of `values`, in an order in which they can run. The caller holds
+/// graph::structure(), shared.
 std::vector<Segment> segments(std::span<const graph::Value> values);
 
 }  // namespace weft::compiler

@@ -20,8 +20,8 @@ Emitter::Emitter(const LowerContext& cx, Group& group, std::string name) : cx_(c
   push_scope();
 }
 
-/// What is known of a node at an index. A root of this group has one value, wherever it is read: that is what let it
-/// join.
+/// Returns the key under which a node's value at an index is recorded. A root of this group has one value wherever it
+/// is read: fusion requires that.
 Emitter::Key Emitter::key(int node, const std::vector<Expr>& index, Expr valid) const {
   Key key{node, {}, nullptr};
   if (own_.contains(node)) return key;
@@ -78,7 +78,7 @@ bool Emitter::on_lanes(Expr e) const {
   return found;
 }
 
-/// e as base + c · lane variable, where nothing else in it differs between lanes.
+/// Returns e as base + c · lane variable, if nothing else in it differs between lanes.
 std::optional<ix::Affine> Emitter::lane_form(Expr e) const {
   auto form = ix::affine(e, std::span<const Expr>(&lanes_.variable, 1));
   if (!form || on_lanes(form->base)) return {};
@@ -131,7 +131,7 @@ Value Emitter::index_value(Expr e) {
   return v;
 }
 
-/// The numbers e takes along the lanes, in dtype: arange + base where it is that simple.
+/// Emits the values of e along the lanes in dtype: arange + base if it has that form.
 Value Emitter::iota(Expr e, Dtype dtype) {
   Dtype t = compute_dtype(dtype);
   if (!on_lanes(e)) return narrowed(b_.cast(index_value(e), t), dtype);
@@ -150,7 +150,7 @@ Value Emitter::narrowed(Value v, Dtype dtype) {
 
 Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
   if (const Value* known = find(key(node, index, valid))) return *known;
-  if (valid)  // what was computed without a condition serves with one as well
+  if (valid)  // an unconditional value serves a conditional reader
     if (const Value* known = find(key(node, index, {}))) return *known;
   Value v = is_memory(node) ? load(node, index, valid) : compute(node, index, valid);
   scopes_.back()[key(node, index, valid)] = v;
@@ -183,8 +183,8 @@ Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   Dtype t = compute_dtype(cx_.ir[node].type.dtype);
   Value other = b_.constant(t, access.other);
   if (access.valid.is_constant(0)) return other;
-  // Threads read nothing where the condition does not hold: that is a zero already, unless somebody has read the
-  // element without a condition.
+  // SIMT loads return zero where the condition is false, so no select is needed, unless the element was already read
+  // unconditionally.
   const bool zero = cx_.target.machine().masks_loads() && !valid && is_memory(access.node) &&
                     (access.other == Number::of_real(0) || access.other == Number()) &&
                     !find(key(access.node, access.index, {}));
@@ -203,7 +203,8 @@ Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
   return result;
 }
 
-/// Negative indices count from the end; the rest is clamped, so that no address lies outside the operand.
+/// Emits a gather. Negative indices count from the end; others are clamped, so that no address lies outside the
+/// operand.
 Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
@@ -224,7 +225,7 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
   return value(n.inputs[0], inside, valid);
 }
 
-/// Word `at`: one of the four words of block at / 4.
+/// Emits word `at` of the Philox stream: one of the four words of block at / 4.
 Value Emitter::philox(Value key0, Value key1, Expr at) {
   Value block = index_value(at / 4), position = index_value(at % 4);
   Value low = b_.cast(block, uint32), high = b_.cast(b_.scalar(ScalarOp::shr, {block, b_.index(32)}), uint32),
@@ -236,8 +237,8 @@ Value Emitter::philox(Value key0, Value key1, Expr at) {
                    b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
 }
 
-/// MLX's layout of Threefry words: N words, h = N/2 counters pair words i and i + h + (N odd); the middle word of an
-/// odd N has counter (h, 0).
+/// Emits random bits. Threefry words have MLX's layout: with N words and h = N/2, a counter pairs words i and i + h +
+/// (N odd); the middle word of an odd N has counter (h, 0).
 Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
@@ -299,8 +300,8 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   if (auto staged = staged_.find({node, offset.get()}); staged != staged_.end() && !valid) {
     v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
   } else if (!on_lanes(offset)) {
-    // One element for all lanes; where it may not exist on any, threads do not read, and vectors read address 0
-    // instead: the value is not used.
+    // One element for all lanes. If it may not exist, SIMT lanes do not read, and a CPU reads element 0 instead, whose
+    // value is unused.
     Value at = index_value(offset);
     const bool guarded = valid && !on_lanes(valid);
     if (guarded && cx_.target.machine().masks_loads()) v = b_.gather(ref, at, predicate(valid));
@@ -357,7 +358,7 @@ void Emitter::walk(int node, const std::vector<Expr>& index,
     pending.pop_back();
     if (!seen.insert(key(id, at, {})).second || !visit(id, at)) continue;
     const IrNode& n = cx_.ir[id];
-    // What stands under a condition or a gathered index is not wanted everywhere.
+    // A value under a condition or at a gathered index may not be needed everywhere.
     if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty())
       continue;
     if (is_movement(n.op)) {

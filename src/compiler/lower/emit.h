@@ -1,5 +1,5 @@
 #pragma once
-// Writes the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index
+// Emits the value of a graph node at an index as tile instructions: elementwise nodes inline, movement as index
 // expressions, roots as loads. Index variables are bound to program ids, loop counters, or the lane variable, along
 // which a tile runs.
 #include <functional>
@@ -12,15 +12,15 @@
 
 namespace weft::compiler {
 
-/// The dtype in which values of `t` are computed: float16 and bfloat16 are widened when loaded and rounded when stored
-/// or cast.
+/// Returns the dtype in which values of dtype `t` are computed: low-precision floats are widened to float32 when
+/// loaded, and rounded when stored or cast.
 Dtype compute_dtype(Dtype t);
 
 class Emitter {
   struct Key;
 
  public:
-  /// What is known: values by node and index.
+  /// Values that are already emitted, by node and index.
   using Scope = std::map<Key, kernel::Value>;
 
   Emitter(const LowerContext& cx, Group& group, std::string name);
@@ -28,25 +28,25 @@ class Emitter {
   kernel::Builder& builder() { return b_; }
   ix::Context& index_context() { return *group_.cx; }
 
-  /// Declares the buffer of a root or leaf as a parameter; all written ones before the first load.
+  /// Declares the buffer of a root or leaf as a parameter. Declare all written ones before the first load.
   kernel::Ref param(int node, bool written);
-  /// A symbol argument of the kernel; equal arguments are shared.
+  /// Returns a symbol argument of the kernel; equal arguments are shared.
   kernel::Value argument(const std::string& name, SymbolArgument value);
   kernel::Value extent(const Dim& dim);  // a constant, or the symbol's run-time value
 
-  /// Scalar variables. The lane variable stands at base + 0 … width-1; lanes from `limit` on do not exist (no_value:
-  /// all do).
+  /// Bind index variables. `bind` binds one to a scalar. `bind_lanes` binds the lane variable to base + 0 … width-1;
+  /// lanes from `limit` on do not exist (no_value: all do).
   void bind(ix::Expr variable, kernel::Value scalar);
   void bind_lanes(ix::Expr variable, kernel::Value base, int64_t width, kernel::Value limit);
   int64_t width() const { return width_; }
   kernel::Value limit() const { return limit_; }
-  /// bool [width]: which lanes exist. Only where there is a limit.
+  /// Returns bool [width]: which lanes exist. Requires a limit.
   kernel::Value lane_mask();
 
-  /// What is computed between push and pop is forgotten at pop: the body of a loop.
+  /// Values computed between push and pop, as in the body of a loop, are forgotten at pop.
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() { scopes_.pop_back(); }
-  /// A scope that can be left and entered again: of one row beside that of another.
+  /// Enter and leave a scope that is kept, such as one of several rows that are computed alternately.
   void enter_scope(Scope scope) { scopes_.push_back(std::move(scope)); }
   Scope leave_scope() {
     Scope scope = std::move(scopes_.back());
@@ -54,51 +54,51 @@ class Emitter {
     return scope;
   }
 
-  /// Scalar or tile, in the compute dtype of the node.
+  /// Returns a node's value: a scalar or a tile, in the node's compute dtype.
   kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
-  /// The same, but computes a root of this group instead of loading it.
+  /// Returns the same, but computes a root of this group instead of loading it.
   kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
-  /// Loaded where it is wanted, not computed: leaves and roots, but for a map of this group that nobody else reads,
-  /// which a later pass computes again.
+  /// Returns whether readers load the node instead of computing it: leaves and roots, except a map of this group
+  /// without a buffer, which a later pass computes again.
   bool is_memory(int node) const;
-  /// Loads from now on begin where they stand, and bring what is read once.
+  /// Makes later loads issue where they are emitted and mark their data as read once.
   void set_streaming(bool on) { streaming_ = on; }
-  /// Goes through what the value of `node` is computed from wherever it is wanted: visit(node, index) says whether to
-  /// go on to its operands.
+  /// Walks the nodes that the value of `node` is computed from unconditionally. visit(node, index) returns whether to
+  /// continue to the node's operands.
   void walk(int node, const std::vector<ix::Expr>& index,
             const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
-  /// Makes a value known until the scope ends.
+  /// Records a value until the scope ends.
   void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) {
     scopes_.back()[key(node, index, {})] = v;
   }
   bool on_lanes(ix::Expr e) const;
-  /// Asks for the data that the next value of `program` will read where this one reads `node` on its lanes, if that
-  /// lies at a fixed distance.
+  /// Prefetches the data of `node` that the next value of `program` will read, if it lies at a fixed distance from what
+  /// this one reads on its lanes.
   void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program) {
     prefetch(node, index, program, width_);
   }
   void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program, int64_t count);
-  /// `node`, where it is read at `offset`, lies in scratch: its lanes from `at` on.
+  /// Makes reads of `node` at `offset` load their lanes from `scratch`, from element `at` on.
   void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) {
     staged_[{node, offset.get()}] = {scratch, at};
   }
-  /// `node`, where it is read at `offset`, is this tile, which may have two axes (then all that is computed from it has
-  /// them).
+  /// Makes reads of `node` at `offset` return this tile. If it has two axes, so has everything computed from it.
   void take_tile(int node, ix::Expr offset, kernel::Value tile) { tiles_[{node, offset.get()}] = tile; }
   kernel::Value lane_base() const { return lanes_.base; }
-  /// What a root's buffer holds now.
+  /// Loads the current contents of a root's buffer.
   kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
-  /// The sum and the node's value: where that is a product that does not lie in memory, in one step with one rounding.
+  /// Returns sum + the value of `product`. If that is a multiplication that is not in memory, emits one fused
+  /// multiply-add with one rounding.
   kernel::Value fused_multiply_add(int product, const std::vector<ix::Expr>& index, ix::Expr valid, kernel::Value sum);
-  /// Gives a root that this group has computed: later readers find it.
+  /// Records the value of a root that this group has computed, for later readers.
   void define(int node, kernel::Value v);
-  /// Makes a root's value unknown again in this scope: its readers come to another element of it.
+  /// Forgets a root's value in this scope, before its readers move on to another element.
   void forget(int node) { scopes_.back().erase(key(node, {}, {})); }
   /// Stores a root's value (compute dtype) at its index.
   void store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
-  /// What readers of a stored value see: rounded to the node's dtype, in its compute dtype.
+  /// Returns what readers of a stored value see: rounded to the node's dtype, in its compute dtype.
   kernel::Value rounded(int node, kernel::Value v) { return narrowed(v, cx_.ir[node].type.dtype); }
-  /// Computes now, outside the loops to come, whatever part of the value does not depend on `varying`.
+  /// Emits now, before the loops to come, the parts of the value that do not depend on `varying`.
   void hoist(int node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
 
   kernel::Value index_value(ix::Expr e);  // int64 scalar, or [width] where e depends on lanes

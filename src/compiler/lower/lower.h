@@ -1,16 +1,18 @@
 #pragma once
-// Groups become tile kernels. A group goes through one of the kernel classes:
-//   map     no reductions; lanes run along the trailing axes of the domain
-//   row     reductions with lanes along the inner domain, one program a row (softmax, norms, losses)
-//   column  reductions with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and norm
-//           gradients)
-//   transposed  maps that read across: tiles transposed in registers
-//   dot     own matmul, for what no library takes
-//   attention softmax attention, forward and backward
-//   cumulative  an axis reduced up to each of its elements, one program a row, or a panel of rows that lie across
-//   scatter updates in order onto a copy of the operand, programs split along the slice
-// Each class is a function of the group and of what its loads look like; the schedule is chosen from the strides alone,
-// so that it is the same everywhere.
+// Lowers groups to tile kernels. There is one kernel class for each kind of group:
+//
+//   map         no reductions; lanes run along the trailing axes of the domain
+//   row         reductions with lanes along the inner domain, one program a row (softmax, norms, losses)
+//   column      reductions with lanes along the rows' trailing axes, a serial loop over the inner domain (bias and
+//               norm gradients)
+//   transposed  maps that read across rows: tiles are transposed in registers
+//   dot         matmuls by generated code, for what no library takes
+//   attention   softmax attention, forward and backward
+//   cumulative  an axis reduced up to each of its elements; one program a row, or a panel of rows
+//   scatter     updates in order onto a copy of the operand; programs divide the slice among them
+//
+// A class sees the group and the addresses of its loads. The schedule depends on the strides alone, so it is the same
+// everywhere.
 #include <optional>
 #include <vector>
 
@@ -21,7 +23,7 @@
 
 namespace weft::compiler {
 
-/// A run-time argument of a kernel: a number, or a symbol's value.
+/// A run-time argument of a kernel: a constant, or a symbol's value.
 struct SymbolArgument {
   int64_t value = 0;
   const Symbol* symbol = nullptr;
@@ -32,15 +34,16 @@ struct Lowered {
   std::vector<int> params;  // for each kernel parameter, the node whose buffer it is
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
-  double work = 0;    // basic operations and bytes, for the decision to use more than one thread
-  int64_t block = 0;  // of maps of any length, whose only number among the symbols is the length: elements of a program
-  int64_t reduction_order =
-      0;  // of rows groups: where it is equal, so are the bits of every result; 0 without reductions
+  double work = 0;  // basic operations plus bytes, to decide whether to use more than one thread
+  // For maps of any length (their only symbol is the length): elements of a program.
+  int64_t block = 0;
+  // For rows groups: results have equal bits if this is equal; 0 without reductions.
+  int64_t reduction_order = 0;
 };
 
-/// `buffer_owner[node]`: the node in whose buffer a root lies (itself, or the input that it updates in place).
-/// `has_buffer[node]`: somebody beside its own group reads a root, so that it needs memory. `streamed[node]`: it is
-/// stored with streaming stores.
+/// What lowering knows about the program around a group. `buffer_owner[node]`: the node whose buffer a root lies in
+/// (itself, or the input that it updates in place). `has_buffer[node]`: the root is read outside its own group, so it
+/// needs memory. `streamed[node]`: it is stored with streaming stores.
 struct LowerContext {
   const Ir& ir;
   const Grouping& grouping;
@@ -50,7 +53,7 @@ struct LowerContext {
   target::Target& target;
 };
 
-/// Lowers a rows group. Returns nothing where it has no such variant; it always has the heuristic's.
+/// Lowers a rows group. Returns nothing if it has no such variant; the heuristic's always exists.
 std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
 Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group);
@@ -59,9 +62,10 @@ Lowered lower_attention(const LowerContext& cx, const Group& group);
 /// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);
 
-// Parts of the above: `group` is a copy that belongs to the lowering, which adds index expressions to it.
+// The functions below are parts of those above. `group` is a copy that the lowering owns, since it adds index
+// expressions.
 
-/// Lowers maps that read an operand across its rows through transposed tiles. Returns nothing for other groups.
+/// Lowers maps that read an operand across its rows, through transposed tiles. Returns nothing for other groups.
 std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
 /// Lowers attention of one query (decode), for GPUs.
 Lowered lower_attention_row(const LowerContext& cx, Group& group);

@@ -6,8 +6,8 @@ namespace weft::compiler {
 
 namespace {
 
-/// Writes down all that lowering a group looks at, with nodes, buffers and variables numbered in the order in which
-/// they are met.
+/// Hashes everything that lowering reads from a rows group. Nodes, buffers and variables are numbered in the order of
+/// the walk, so that equal groups get equal keys.
 class GroupKey {
  public:
   GroupKey(const LowerContext& cx, const Group& group, Variant variant) : cx_(cx), group_(group) {
@@ -22,11 +22,11 @@ class GroupKey {
       for (ix::Expr e : root.index) expression(e.get());
       node(root.node);
     }
-    for (const Root& root : group.roots) h_.number(position(root.node));  // which of the nodes are this group's own
+    for (const Root& root : group.roots) h_.number(position(root.node));  // which nodes are this group's own
   }
 
   Digest digest() const { return h_.finish(); }
-  /// Homes of the nodes met, in order.
+  /// Returns the owners of the nodes' buffers, in the order of the walk; -1 for nodes without memory.
   const std::vector<int>& owners() const { return owners_; }
 
  private:
@@ -83,7 +83,7 @@ class GroupKey {
   std::vector<int> owners_;
 };
 
-/// Writes down a plan in numbers, and the buffers behind it in the order in which they are met.
+/// Hashes the plan of a dot or attention group, with its buffers numbered in the order of the walk.
 class PlanKey {
  public:
   PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }

@@ -1,6 +1,6 @@
 #pragma once
-// Groups that are alike become the same code: layer after layer of a network differs only in its buffers. The memo
-// lowers the first of them and hands its kernel to the others.
+// Shares code between equal groups: layers of a network often differ only in their buffers. The memo lowers the first
+// of them and reuses its kernel for the others.
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 
 namespace weft::compiler {
 
-/// A lowered group: shared code, own buffers.
+/// A lowered group: shared code with the group's own buffers.
 struct Lowering {
   std::shared_ptr<const Lowered> code;  // code->params are the first group's
   Digest digest;                        // of the kernel
@@ -19,7 +19,7 @@ struct Lowering {
 
 class LoweringMemo {
  public:
-  /// `group` is of kind rows. Nothing where it has no such variant.
+  /// Lowers a group of kind rows. Returns nothing if it has no such variant.
   std::optional<Lowering> rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
   Lowering dot(const LowerContext& cx, const Group& group);  // by generated code
   Lowering attention(const LowerContext& cx, const Group& group);
@@ -28,7 +28,7 @@ class LoweringMemo {
   struct Entry {
     std::shared_ptr<const Lowered> code;
     Digest digest;
-    std::vector<int> params;  // as positions in the order in which the key's walk met the nodes
+    std::vector<int> params;  // as positions among the nodes in the order of the key's walk
   };
   std::optional<Lowering> find(const Digest& key, const std::vector<int>& owners) const;
   Lowering insert(const Digest& key, const std::vector<int>& owners, Lowered lowered);

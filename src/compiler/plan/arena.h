@@ -1,5 +1,6 @@
 #pragma once
-// Static memory: buffers with lifetimes are placed in one arena, so that those alive together do not overlap.
+// Static memory planning: places buffers with known lifetimes in one arena, so that those alive at the same time do not
+// overlap.
 #include <cstdint>
 #include <vector>
 
@@ -13,11 +14,11 @@ struct Lifetime {
   int64_t offset = -1;
 };
 
-/// The most bytes that are alive at one step: no placement takes less.
+/// Returns the most bytes that are alive at one step, a lower bound for any placement.
 int64_t live_bytes(const std::vector<Lifetime>& buffers);
 
-/// Places the largest first, each at the lowest free offset (greedy strip packing, arXiv:1804.10001); multiples of 64
-/// bytes. Returns the arena's size.
+/// Assigns offsets, largest buffer first, each at the lowest free offset (greedy strip packing, arXiv:1804.10001), in
+/// multiples of 64 bytes. Returns the arena's size in bytes.
 int64_t assign_offsets(std::vector<Lifetime>& buffers);
 
 }  // namespace weft::compiler

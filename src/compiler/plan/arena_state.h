@@ -1,5 +1,5 @@
 #pragma once
-// To which array each byte of the arena belongs: what the verifier of a plan replays.
+// Tracks which array each byte of the arena belongs to, for the verifier of a plan.
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -9,7 +9,7 @@ namespace weft::compiler {
 
 class ArenaState {
  public:
-  /// From now on the bytes are the buffer's; whoever lay there, even in part, is gone.
+  /// Gives the bytes to `buffer`. Any earlier owner loses them.
   void write(int buffer, int64_t offset, int64_t bytes) {
     const int64_t end = offset + bytes;
     auto it = owners_.upper_bound(offset);
@@ -19,7 +19,7 @@ class ArenaState {
     written_.insert(buffer);
   }
   bool written(int buffer) const { return written_.contains(buffer); }
-  /// Is all that the buffer was written to at `offset` still its own?
+  /// Returns whether everything that was written to the buffer at `offset` is still intact.
   bool holds(int buffer, int64_t offset) const {
     const auto it = owners_.find(offset);
     return it != owners_.end() && it->second.buffer == buffer;

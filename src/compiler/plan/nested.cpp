@@ -27,7 +27,7 @@ std::unique_ptr<BoundProgram> bind(const Program& program, const Nested::SymbolV
   return program.bind(symbols);
 }
 
-/// A step of a loop: result k of the carry takes over the memory of input constants + k.
+/// Returns the source of a loop's body: result k of the carry takes over the memory of input constants + k.
 Source step_source(const Control& c) {
   Source source{c.bodies.back(), {}, {}};
   for (int k = 0; k < c.carry; ++k) source.updates.push_back({k, static_cast<int>(c.constants) + k});
@@ -43,7 +43,7 @@ class NestedBase : public Nested {
   }
 
  protected:
-  /// Where the carry lives: in the results, beginning with what was given, which may lie there already.
+  /// Copies the initial carry into the results, unless it is already there.
   void start_carry(std::span<void* const> operands, std::span<void* const> results) const {
     const auto& inputs = control_->bodies.back().inputs;
     for (int64_t k = 0; k < control_->carry; ++k) {
@@ -55,7 +55,7 @@ class NestedBase : public Nested {
     }
   }
 
-  /// A condition that was computed: on a device, a wait for it.
+  /// Reads a computed condition; on a device, waits for it.
   bool truth(const void* at) const {
     bool value = false;
     if (device_) device_->to_host(&value, at, 1);
@@ -64,7 +64,7 @@ class NestedBase : public Nested {
   }
 
   std::shared_ptr<const Control> control_;
-  bool computes_;  // not the null target, which leaves a condition without a value
+  bool computes_;  // false for the null target, which computes no conditions
   runtime::Accelerator* device_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What makes a Program's steps: each group becomes code, a library's call or a nested program; launches of one kernel
-// are merged, single programs joined, and every buffer gets its place.
+// Builds a Program's steps: each group becomes code, a library call or a nested program; launches of one kernel are
+// merged, single programs are joined, and every buffer gets a location.
 #include <map>
 #include <memory>
 #include <set>
@@ -14,10 +14,10 @@
 
 namespace weft::compiler {
 
-/// A group made into code, or a copy; `nodes` are the buffers it touches, in the order of its operands.
+/// A group as code or a call, or a copy. `nodes`: the buffers that it touches, in the order of its operands.
 struct PendingStep {
   Step step;
-  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): owners
+  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): owners of its buffers
   std::vector<int64_t> offsets;         // library: bytes added to each operand
   std::vector<int> groups;
   Digest digest;

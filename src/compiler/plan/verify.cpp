@@ -1,5 +1,5 @@
-// The steps are run in their order over two models of memory: which node's value each array holds
-// (fusion/memory_state), and to which array each byte of the arena belongs.
+// Runs the steps in order over two models of memory: which node's value each array holds (fusion/memory_state), and
+// which array each byte of the arena belongs to.
 #include "compiler/plan/verify.h"
 
 #include <fmt/format.h>
@@ -75,6 +75,7 @@ class StepVerifier {
     return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; });
   }
 
+  /// Checks the location of every buffer.
   void placed() {
     for (const auto& [buffer, at] : plan_.locations) {
       require(!is_node(buffer) || owner(buffer) == buffer, "only who lies in its own memory is placed", buffer);
@@ -124,6 +125,7 @@ class StepVerifier {
                                              print(ir_, grouping_.groups[g].roots[0].node)));
   }
 
+  /// Checks the kernel, buffers, symbols and parameters of each segment of a launch.
   void launch(const Step& step) {
     require_step(step.kernel < plan_.kernels.size() && !step.segments.empty() &&
                      step.nodes.size() == step.segments.size() && !step.call && !step.program,
@@ -150,7 +152,7 @@ class StepVerifier {
     }
   }
 
-  /// The buffers of a segment's groups' results.
+  /// Returns the buffers of the results of a segment's groups.
   std::set<int> results_of(const Step& step, size_t segment) const {
     std::set<int> out;
     for (size_t k = 0; k < step.groups.size(); ++k)
@@ -165,6 +167,7 @@ class StepVerifier {
     return is_leaf(ir_, node) && !written_inputs_.contains(node) && (!param.written || appends_row);
   }
 
+  /// Checks the operands of a call or copy.
   void operands(const Step& step) {
     require_step(step.segments.empty() && step.nodes.size() == 1 && step.operands.size() == step.nodes[0].size(),
                  "a call has an operand for each buffer");
@@ -228,7 +231,7 @@ class StepVerifier {
       require(!is_node(buffer) || known.contains(buffer), "a step touches only what its groups read and make", buffer);
   }
 
-  /// Of segments that run at the same time none reads or writes what another one writes.
+  /// Checks that no segment reads or writes what another one, which runs at the same time, writes.
   void independent(const Step& step) const {
     std::map<int, int> writer;  // buffer → group
     for (const int g : step.groups)
@@ -244,11 +247,12 @@ class StepVerifier {
       }
   }
 
+  /// Checks that a group's operands hold their values; adds their buffers to `known`.
   void reads(int g, const std::set<int>& touched, std::set<int>& known) {
     const Group& group = grouping_.groups[static_cast<size_t>(g)];
     for (const int node : group.reads) {
       known.insert(owner(node));
-      if (!touched.contains(owner(node)) || volume(ir_[node].type.shape) == 0) continue;  // a group that only waits
+      if (!touched.contains(owner(node)) || volume(ir_[node].type.shape) == 0) continue;  // the group only waits
       require(memory_.holds(node), "an array is read after it was made and before it is overwritten", node);
       read(owner(node));
     }
@@ -282,7 +286,7 @@ class StepVerifier {
     if (is_node(buffer) && is_leaf(ir_, buffer)) written_inputs_.insert(buffer);
   }
 
-  /// What a step touches does not overlap in the arena.
+  /// Checks that the buffers of a step do not overlap in the arena.
   void apart(const Step& step) const {
     std::vector<std::tuple<int64_t, int64_t, int>> used;  // begin, end, buffer
     for (const std::vector<int>& nodes : step.nodes)
@@ -326,13 +330,13 @@ class StepVerifier {
   const Grouping& grouping_;
   const Ordering& order_;
   const StepPlan& plan_;
-  size_t s_ = SIZE_MAX;        // the step that is looked at
+  size_t s_ = SIZE_MAX;        // the step being checked
   bool sequence_ = true;       // its groups run one after the other
   std::vector<int> position_;  // by group: its step
   std::set<int> updated_;      // inputs that the program may write
   std::set<int> written_inputs_;
   std::map<int, int> in_output_;  // output → the buffer that lies there
-  std::map<int, int> saved_;      // buffers of no node → whose value they hold
+  std::map<int, int> saved_;      // buffers without a node → the node whose value they hold
   MemoryState memory_;
   ArenaState arena_;
 };

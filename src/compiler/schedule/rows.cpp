@@ -39,10 +39,10 @@ std::vector<Expr> reduction_operand_index(const Ir& ir, Group& group, const Root
 
 namespace {
 
-/// All addresses of a group, and what a point of the domain costs.
+/// Collects all addresses of a group and the cost of a point of its domain.
 class AccessAnalysis {
  public:
-  /// `only` (a node) restricts it to one root.
+  /// `with_rows`: includes roots that are computed once a row. `only`: a node, restricts the analysis to that root.
   AccessAnalysis(const Ir& ir, const Grouping& grouping, Group& group, bool with_rows = false, int only = -1)
       : ir_(ir), grouping_(grouping), group_(group) {
     for (const Root& root : group.roots) {
@@ -99,7 +99,7 @@ class AccessAnalysis {
         auto axis = static_cast<size_t>(n.attrs->axes[k]);
         Expr variable =
             group_.cx->variable("gathered", 0, std::max<int64_t>(0, ir_[n.inputs[0]].type.shape[axis].bound() - 1));
-        // A gathered index differs between lanes only if the position it is read from does.
+        // A gathered index differs between lanes only if the position that it is read from does.
         for (Expr e : prefix) ix::variables(e, [&](Expr v) { depends_[variable.get()].insert(v.get()); });
         gathered_.insert(variable.get());
         inside[axis] = inside[axis] + variable;
@@ -117,7 +117,7 @@ class AccessAnalysis {
   }
 
  public:
-  /// Does a gathered variable in e change along the lanes?
+  /// Returns whether a gathered variable in e changes along the lanes.
   bool gathered_on(Expr e, std::span<const Expr> lanes) const {
     bool found = false;
     ix::variables(e, [&](Expr v) {
@@ -137,8 +137,8 @@ class AccessAnalysis {
   std::map<const ix::Node*, std::set<const ix::Node*>> depends_;
 };
 
-/// Cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 contiguous,
-/// less for one element for all lanes, more for a stride or a computed index.
+/// Returns the cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 for
+/// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index.
 double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars) {
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);
@@ -157,9 +157,9 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
   return inner == 1 ? 1 : 8;
 }
 
-constexpr int64_t few_elements = int64_t{1} << 18;  // that lie in the L2
-constexpr int64_t most_part_bytes = 128 << 10;      // that all parts of columns leave
-constexpr int64_t many_lines = 1 << 14;             // more than warps run at once
+constexpr int64_t few_elements = int64_t{1} << 18;  // elements that fit into the L2
+constexpr int64_t most_part_bytes = 128 << 10;      // of partial results of all parts of columns
+constexpr int64_t many_lines = 1 << 14;             // more lines than warps run at once
 
 struct Candidate {
   RowClass kind;
@@ -184,14 +184,13 @@ bool all_static(std::span<const DomainVariable> vars) {
   return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
 }
 
-/// Tiles for a block of threads: four elements a thread or so, a whole row in registers where it fits, and programs
-/// enough to fill a GPU.
+/// Sizes tiles for a block of threads: about four elements a thread, a whole row in registers if it fits, and enough
+/// programs to fill a GPU.
 void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
   constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
-  // Longer rows are read in several passes: few of them at a time, so that the L2 keeps them from pass
-  // to pass.
+  // Longer rows are read in several passes: fewer of them run at a time, so that the L2 keeps them between passes.
   if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
   if (s.kind == RowClass::map && s.flops > 24) widest = 512;
   if (s.kind != RowClass::row) {
@@ -204,8 +203,8 @@ void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
   if (s.kind == RowClass::map && total / s.width > 16 * programs_wanted) s.block = 4 * s.width;
 }
 
-/// Blocks of threads that take a part of a row each: as many as keep the device busy with few rows, and where a row
-/// does not fit into a block's memory as leave several of them room on an SM.
+/// Returns how many blocks of a cluster share a row: enough to keep the device busy if rows are few, and enough that
+/// several blocks fit on an SM if a row does not fit into one block's shared memory.
 int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
   constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
   if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
@@ -223,7 +222,8 @@ int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const t
   return blocks;
 }
 
-/// Columns that one launch reduces: warps of a block, and the blocks of a cluster, take a part of them each.
+/// Lets the warps of a block, or of a cluster's blocks, share columns, so that one launch reduces them. Returns false,
+/// and changes nothing, if that does not pay or a later pass needs the reductions of whole columns.
 bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
                    const target::Target& target) {
   int64_t bytes = 0;  // of all reductions of a column
@@ -231,7 +231,7 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
     if (r.kind == RootKind::reduce) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   for (size_t k = 0; k < passes.size(); ++k)
-    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // wants reductions of whole columns
+    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // a later pass needs whole columns
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
   if (shared.parts == 1) return false;
@@ -240,11 +240,11 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
   return true;
 }
 
-/// A warp goes through a few rows of the matrix in tiles of one word a lane. More rows read the vector less often; but
-/// first of all every SM wants some warps.
+/// Sizes a GEMV: a warp computes a few rows of the matrix in tiles of one word a lane. More rows read the vector less
+/// often, but every SM needs some warps first.
 void for_gemv(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
   constexpr int64_t most_sums = 4;
-  const int64_t programs_wanted = normed ? 512 : 2048;  // the norm of the row is made once a program
+  const int64_t programs_wanted = normed ? 512 : 2048;  // each program computes the norm of the row
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.width;
   s.rows = 1;
@@ -258,9 +258,8 @@ int64_t most_kept_bytes(const target::Target& target) {
   return std::min(good, target.machine().shared_bytes - exchanged);
 }
 
-/// A warp's tile is a run of memory that is read at full speed. As many blocks as give each SM one, at the
-/// most (those of a cluster come together, so that two on one SM leave another one without); more warps
-/// where these are few.
+/// A warp's tile is wide enough to be read at full bandwidth. A cluster has enough blocks to give each SM at most one
+/// (an SM that gets two of them leaves another idle), and blocks have more warps if there are few of them.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
   constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192,
                     most_panels = 1024;
@@ -319,8 +318,8 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& fused, i
   if (!group.has_reduction()) return !among(it->second.touches, true);
   const auto reads = [&](const AccessAnalysis& analysis, bool elsewhere) { return among(analysis.touches, elsewhere); };
   if (!row) {
-    // A pass stores a tile when it has read it: what lies at the same positions may be written over in the last pass
-    // that reads it.
+    // A pass stores a tile after it has read it, so the same positions may be overwritten in the last pass that reads
+    // them.
     const std::vector<int> passes = root_passes(ir, grouping, group);
     int written = 0;
     for (size_t k = 0; k < passes.size(); ++k)
@@ -346,8 +345,8 @@ const char* name(Variant variant) {
 
 namespace {
 
-/// The ways to lay lanes on the group, the cheapest by its strides first; of two that cost the same, the one that was
-/// thought of first.
+/// Returns the possible axes for lanes with their costs by strides, cheapest first. Equal costs keep the order of
+/// generation.
 std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::vector<DomainVariable>& rows,
                                      const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes,
                                      bool many) {
@@ -367,19 +366,19 @@ std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::
     int64_t extent = extent_of(candidate.vars);
     double filled = static_cast<double>(extent) / static_cast<double>((extent + lanes - 1) / lanes * lanes);
     cost /= filled;
-    // Too few programs leave threads idle; it counts once there is work for them.
+    // Too few programs leave threads idle, which matters if there is enough work for them.
     int64_t programs = candidate.kind == RowClass::row      ? total / std::max<int64_t>(1, extent)
                        : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes)
                                                             : 1 << 20;
     if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
-    // A few warps that go down long columns wait for one load after the other; a block for each column has all of them
-    // on their way.
+    // A few warps that walk down long columns wait for one load after another; a block for each column has all loads in
+    // flight.
     const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
     if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
         extent_of(rows) <= 1024 && analysis.flops <= 8)
       cost *= 32;
-    // A warp for each short line has one load on its way: threads that find the positions of several elements by
-    // division are done sooner.
+    // A warp for each short row has one load in flight. Threads that compute the positions of several elements by
+    // division finish sooner.
     if (many && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
       cost *= 256.0 / static_cast<double>(extent);
     candidate.cost = cost;
@@ -389,7 +388,7 @@ std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::
   return candidates;
 }
 
-/// Long rows: blocks of a cluster take a part each.
+/// Lets the blocks of a cluster share long rows.
 void share_row(RowSchedule& s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping,
                const Group& group, int64_t rows, const target::Target& target) {
   int64_t bytes = 1;
@@ -397,16 +396,16 @@ void share_row(RowSchedule& s, const AccessAnalysis& analysis, const Ir& ir, con
     if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent)
       bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
-  if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // read once, by a block: as fast
+  if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // one pass: one block is as fast
   s.cluster = blocks_of_row(s, rows, bytes, target);
   if (s.cluster == 1) return;
-  // An eighth of a part or so: what is left behind the last whole tile costs as much as a tile.
+  // About an eighth of a part: the remainder after the last whole tile costs as much as a tile.
   const int64_t part = s.lane_extent / s.cluster;
   s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
   s.block = s.width;
 }
 
-/// Tiles of another width, where registers and the number of lanes allow it.
+/// Changes the width of tiles to a variant's; returns false if registers or the number of lanes do not allow it.
 bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
   if (target.machine().simt) {
     s.width = variant == Variant::wider ? 2 * s.width : s.width / 2;
@@ -433,10 +432,10 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   std::vector<DomainVariable> rows, inner;
   for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
   const bool many = target.machine().simt;
-  const int64_t lanes = many ? 32 : target.machine().lanes(4);  // what is worth filling
+  const int64_t lanes = many ? 32 : target.machine().lanes(4);  // lanes worth filling
   const std::vector<Candidate> candidates = candidates_of(analysis, rows, inner, extent_of(group.domain), lanes, many);
   const Candidate* best = &candidates[0];
-  if (group.has_columns()) {  // one program for a part of the rows
+  if (group.has_columns()) {  // each program computes a part of the rows
     if (variant != Variant::heuristic) return {};
     best = &*std::find_if(candidates.begin(), candidates.end(),
                           [](const Candidate& c) { return c.kind == RowClass::row; });
@@ -478,13 +477,13 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
     return s;
   }
   int64_t widest = 4 * lanes;
-  // Long expressions: fewer values alive at once. Over few arrays they are chains with few values alive, and several
-  // side by side fill the waiting times.
+  // Long expressions get narrower tiles, since fewer values may be live at once. Over few arrays they are chains with
+  // few live values, and several chains side by side hide their latencies.
   const bool chains = analysis.touches.size() <= 3 && target.machine().vector_registers >= 32;
   if (s.kind == RowClass::map && analysis.flops > (chains ? 60 : 24)) widest = 2 * lanes;
-  if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // the whole row stays in registers
+  if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // a row stays in registers
   if (s.kind == RowClass::column) {
-    // Narrow enough for several programs, wide enough for runs of cache lines.
+    // Narrow enough for several programs, wide enough to read whole cache lines.
     while (widest > lanes && extent_of(rows) / widest < 2) widest /= 2;
   }
   s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));

@@ -1,6 +1,6 @@
 #pragma once
-// Chooses how a rows group runs: where the lanes lie, what a program is, how wide a tile is. The choice is made from
-// the strides of its loads and stores alone.
+// Chooses the schedule of a rows group: the axes that lanes run along, the part of the domain that one program
+// computes, and the width of a tile. The choice depends on the strides of the group's loads and stores alone.
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -12,15 +12,15 @@ namespace weft::compiler {
 
 enum class RowClass : uint8_t { map, row, column };
 
-/// The schedules of a rows group: the heuristic's first, then what the tuner holds against it. The numbers are kept in
-/// caches and checkpoints.
+/// The schedules of a rows group: the heuristic's choice, then the alternatives that the tuner compares with it. Caches
+/// and checkpoints store the numeric values.
 enum class Variant : uint8_t {
   heuristic = 0,
   wider = 1,     // tiles of twice the lanes
-  narrower = 2,  // of half of them
-  second = 3,    // lanes where the heuristic liked them next best
-  straight = 4,  // a map that reads across its lines, without transposing tiles in registers
-  own = 5,       // not a schedule: a product by generated code where the heuristic calls a library
+  narrower = 2,  // tiles of half the lanes
+  second = 3,    // lanes along the heuristic's second choice of axes
+  straight = 4,  // a map that reads across rows, without transposing tiles in registers
+  own = 5,       // not a schedule: a matmul by generated code where the heuristic calls a library
 };
 constexpr int variant_count = 6;
 const char* name(Variant variant);
@@ -28,14 +28,15 @@ const char* name(Variant variant);
 struct RowSchedule {
   RowClass kind = RowClass::map;
   int lane_axes = 0;        // map, column: trailing row axes that the lanes run over; row: all inner axes
-  int64_t lane_extent = 1;  // of those axes together, symbols at their bounds
+  int64_t lane_extent = 1;  // product of those axes' extents, symbols at their bounds
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map: lane elements of one program
-  int64_t cluster = 1;      // row: blocks of threads that take a part of the row each; column: warps, of one or several
-                            // such blocks, that take a part of what is reduced each
-  int64_t rows = 0;         // row, of GEMVs: rows of the matrix that a program goes through side by side
-  bool dynamic =
-      false;  // map over one flat axis: its length is an argument of the kernel, so that one kernel serves all lengths
+  // row: blocks of a cluster that share one row; column: warps, of one block or of a cluster, that share what is
+  // reduced.
+  int64_t cluster = 1;
+  int64_t rows = 0;  // row kernels of GEMVs: rows of the matrix that a program computes at once
+  // Map over one flat axis whose length is a kernel argument, so that one kernel serves all lengths.
+  bool dynamic = false;
   double flops = 0;  // per point of the domain
   double loads = 0;
 };
@@ -47,38 +48,42 @@ struct Touch {
   bool gathered;  // through an index that was itself loaded
 };
 
-/// Are the reductions of the group GEMVs, and is all else computed from them?
+/// Returns whether the group's reductions are GEMVs and everything else is computed from them.
 bool gemv_only(const Ir& ir, const Group& group);
 
-/// How warps share columns: elements of a tile, and the parts of what is reduced. One part where they do not.
+/// How warps share columns: the width of a tile in elements, and the number of parts of the reduced axis. `parts` is 1
+/// if they do not share them.
 struct ColumnParts {
   int64_t width = 1, parts = 1;
 };
+/// Returns how warps share `columns` columns of `length` elements each, all of which are reduced.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
-/// Nothing where the group, the caller's own copy, has no such variant, or where it costs so much by its strides that
-/// it is not worth a try.
+/// Chooses the schedule of a group, which is the caller's own copy. Returns nothing if the group has no such variant,
+/// or if the variant's strides make it too expensive to be worth measuring.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
                                          Variant variant = Variant::heuristic);
 
-/// Bytes that a block of a device of many threads keeps in the memory that its threads share: two such blocks on a
-/// SM that has much of it, and never more than a block may ask for beside what its threads exchange.
+/// Returns the bytes of shared memory that a block may use for values that it reuses: at most what lets two such blocks
+/// fit on a large SM, and at most what a block may ask for less what its threads exchange.
 int64_t most_kept_bytes(const target::Target& target);
 
-/// What may_overwrite has looked at: copies of groups that it adds index expressions to, and, of maps, what they touch.
-/// An optimizer's are asked about for each of their states.
+/// Results that may_overwrite keeps between calls: copies of groups, to which it adds index expressions, and the
+/// touches of maps. An optimizer's group is queried once for each of its states.
 struct TouchedGroup {
   Group group;
   std::vector<Touch> touches;
 };
 using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
 
-/// May the group store `output` over `input`? In a map, if `input` is read at no other place than where `output` is
-/// stored. In a group with reductions `output` must be a map over the rows, and beside that position nobody but
-/// `output` itself may read `input`: programs and passes do not run in step.
+/// Returns whether the group may store `output` over `input`. In a map, `input` must be read only at the position where
+/// `output` is stored. In a group with reductions, since programs and passes do not run in step: an output computed
+/// once a row must be the only reader of `input`, at that position; any other output requires that all roots read
+/// `input` at that position alone, in no later pass, and that no root computed once a row reads it.
 bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& group, int input, int output,
                    TouchedGroups& known);
-/// Returns by root of a rows group the pass that computes it. A reduction's value is available from the next pass on.
+/// Returns the pass that computes each root of a rows group. The value of a reduction is available from the next pass
+/// on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
 
 /// Returns the index of a reduction root's operand at the group's point, with the inner variables at the reduced axes.

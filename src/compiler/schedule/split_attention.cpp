@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t least_split_keys = 32, most_splits = 64;
 
-/// Regions whose only wanted result is the first.
+/// Returns which nodes are attention regions of one query over enough keys, with no result used but the first.
 std::vector<bool> candidates(const Ir& ir) {
   std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
   for (int id = 0; id < ir.size(); ++id) {
@@ -38,6 +38,7 @@ class AttentionSplitter : Rewriter {
   }
 
  private:
+  /// Adds the splits, [..., splits, width] with their logsumexps, and the node that combines them; returns the latter.
   int split_over_keys(IrNode node) {
     const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
     const int64_t length = std::max(least_split_keys, (keys + most_splits * 16 - 1) / (most_splits * 16) * 16),

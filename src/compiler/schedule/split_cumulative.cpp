@@ -15,11 +15,11 @@ using graph::Value;
 constexpr int64_t cumulative_programs = 4096, least_along = 4096, least_across = 64, grain = 256;
 
 struct Parts {
-  int64_t count = 1, length = 0;  // count · length elements, those past the axis's end added
+  int64_t count = 1, length = 0;  // count · length elements, padding after the end of the axis included
 };
 
-/// Returns the split of an axis, given how the cumulative kernels choose programs: one row each, or a panel of rows
-/// that lie across.
+/// Returns the split of an axis, given how the cumulative kernels choose programs: one for each row if the axis is
+/// innermost, else one for each panel of 256 rows along the axes inside it.
 Parts parts_of(const Shape& shape, size_t axis) {
   if (!shape[axis].is_static()) return {};
   int64_t outer = 1, inner = 1;
@@ -37,7 +37,7 @@ Value combined(const graph::Attrs& prefix, const Value& a, const Value& b) {
   return graph::scalar(kernel::combine(prefix.reducer), a, b);
 }
 
-/// The cumulative reduction of `operand` as one of parts.
+/// Builds the cumulative reduction of `operand` in two levels: within each part, then over the parts' totals.
 Value in_parts(const graph::Attrs& attrs, const Value& operand, const Parts& parts) {
   const auto axis = static_cast<size_t>(attrs.axes[0]);
   const int at = static_cast<int>(axis);
@@ -82,7 +82,7 @@ class CumulativeSplitter : Rewriter {
   }
 
  private:
-  /// Built as a graph of its own, whose parameter is the operand.
+  /// Builds the split as a graph of its own, whose parameter is the operand, and copies its nodes into the new Ir.
   int prefix(const IrNode& node, const Parts& parts) {
     const Value operand = graph::parameter(to_[node.inputs[0]].type, 0);
     const Ir inside = import({{{operand}, {in_parts(node.attrs, operand, parts)}}, {}, {}});

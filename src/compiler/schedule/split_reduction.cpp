@@ -17,17 +17,18 @@ namespace weft::compiler {
 namespace {
 
 constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_of_clusters = 128;
-// Of a reduction along rows that the rows' kernel may take in (group_columns.cpp).
+// Bounds on column sums that a row kernel may compute as well (group_columns.cpp).
 constexpr int64_t least_columns = 64, most_columns = 8192;
 constexpr int64_t least_rows = 256, least_rows_of_part = 8;
 
-/// The reduced axes of a reduction, if they lie beside each other and have known lengths.
+/// The reduced axes of a reduction, if they are adjacent and of static length.
 struct Run {
   size_t first = 0, end = 0;
-  int64_t length = 1;  // of all of them together
+  int64_t length = 1;  // product of their extents
   bool innermost = false;
 };
 
+/// Describes the reduced axes in `run`; returns false if they are not adjacent or not static.
 bool run_of(const IrNode& reduction, const Shape& shape, Run& run) {
   const auto& axes = reduction.attrs->axes;
   if (axes.empty()) return false;
@@ -43,27 +44,28 @@ bool run_of(const IrNode& reduction, const Shape& shape, Run& run) {
   return true;
 }
 
-constexpr int64_t few_split_elements =
-    int64_t{1} << 15;  // are read column by column, a block of threads each, in less time than a second launch takes
+// Elements that blocks reduce, one column each, in less time than a second launch takes.
+constexpr int64_t few_split_elements = int64_t{1} << 15;
 
-/// Into how many parts at most. 1: leave it.
+/// Returns the most parts to split a reduction into, or 1 to leave it whole. `kept`: the number of results.
 int64_t parts(const Run& run, int64_t kept, bool in_memory) {
-  const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a cut
+  const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a split
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
   if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
   if (in_memory && !run.innermost && run.length * kept <= few_split_elements && run.length <= 8192) return 1;
-  // A warp of columns has one load a row on its way: very long columns want more warps.
+  // A warp that reduces columns has one load a row in flight: very long columns need more warps.
   const int64_t programs =
       run.innermost ? programs_wanted : std::clamp(run.length / 112, programs_wanted, most_programs);
   return std::min(programs / rows, run.length / least);
 }
 
-/// A divisor of the length, cut where the axes' own borders are, so that indices stay simple.
+/// Returns the largest number of parts, at most `wanted`, that split the leading reduced axes evenly and at axis
+/// boundaries, so that indices stay simple.
 int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   int64_t count = 1;
   for (size_t k = run.first; k < run.end && count < wanted; ++k) {
     const int64_t n = shape[k].bound();
-    int64_t cut = 1;  // of this axis: the largest divisor that is wanted
+    int64_t cut = 1;  // the largest divisor of this axis that keeps the count within `wanted`
     for (int64_t d = 1; d <= n && count * d <= wanted; ++d)
       if (n % d == 0) cut = d;
     count *= cut;
@@ -72,9 +74,9 @@ int64_t divisor(const Run& run, const Shape& shape, int64_t wanted) {
   return count;
 }
 
-/// As many parts as are wanted or a little fewer; where the axes only have much smaller divisors and columns would keep
-/// too few SMs busy, up to twice as many. Of several axes, the first of which is often a batch, this is so
-/// where few parts are wanted.
+/// Returns a number of parts near `wanted`: usually the divisor just below it. If the axes only have much smaller
+/// divisors, so that columns would keep too few SMs busy, it may be up to twice as many. For several axes, the first of
+/// which is often a batch, that applies only if few parts are wanted.
 int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
   constexpr int64_t few = 64;
   const int64_t count = divisor(run, shape, wanted);
@@ -83,18 +85,18 @@ int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
              : divisor(run, shape, 2 * wanted - 1);
 }
 
-/// As many parts as programs of rows of that width run at once: a warp's rows of up to 1024 elements eight to a
-/// SM, wider ones in proportion.
+/// Returns as many parts as programs of rows of that width run at once: eight warps an SM for rows of up to 1024
+/// elements, proportionally fewer for wider rows.
 int64_t parts_of_rows(const Run& run, int64_t columns) {
   int64_t parts = 1024;
   for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;
   return std::min(parts, run.length / least_rows_of_part);
 }
 
-/// Cuts reductions to fewer than eight results over many elements once, as threads of a CPU want it.
+/// Splits reductions to fewer than eight results over many elements once, for the threads of a CPU.
 class FewResults : Rewriter {
  public:
-  /// `columns`: reductions that leave the last axis are cut too.
+  /// `columns`: also splits reductions that leave the last axis whole.
   FewResults(Ir ir, bool columns) : Rewriter(std::move(ir)), columns_(columns) {}
 
   Ir run() {
@@ -122,14 +124,14 @@ class FewResults : Rewriter {
   static bool is_long(const IrNode& node, const Shape& shape) {
     return volume(node.type.shape) < few_results && reduced(node, shape) >= long_reduction;
   }
-  /// Down columns, which ReductionSplitter cuts as it wants them.
+  /// Returns whether the reduction runs down columns, which ReductionSplitter splits instead.
   static bool is_column(const IrNode& node, const Shape& shape) {
     const auto& axes = node.attrs->axes;
     return axes.back() + 1 < static_cast<int64_t>(shape.size()) &&
            axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && !is_low_float(node.type.dtype);
   }
 
-  /// The first reduced axis in pieces if it is long, else apart from the others.
+  /// Splits the first reduced axis if it is long, else reduces it separately from the others.
   int cut(IrNode node) {
     int v = node.inputs[0];
     const Shape shape = to_[v].type.shape;
@@ -163,6 +165,7 @@ class FewResults : Rewriter {
     return cut(std::move(node));
   }
 
+  /// Adds the reduction, or a reshape if all reduced axes have extent 1.
   int reduce(IrNode node) {
     const Shape& shape = to_[node.inputs[0]].type.shape;
     const bool one = std::all_of(node.attrs->axes.begin(), node.attrs->axes.end(),
@@ -170,7 +173,7 @@ class FewResults : Rewriter {
     return one ? shaped(graph::Op::reshape, node.inputs[0], node.type.shape) : add(std::move(node));
   }
 
-  /// One view for all that cut a value alike, of what lies behind a view.
+  /// Returns a reshape of `v` to `shape`, looking through reshapes of v. Equal requests share one node.
   int reshaped(int v, const Shape& shape) {
     if (to_[v].type.shape == shape) return v;
     if (to_[v].op == graph::Op::reshape) return reshaped(to_[v].inputs[0], shape);
@@ -182,7 +185,7 @@ class FewResults : Rewriter {
   std::map<std::pair<int, std::vector<int64_t>>, int> views_;
 };
 
-/// Makes one reduction of nested ones.
+/// Joins nested reductions.
 class ReductionJoiner : protected Rewriter {
  public:
   explicit ReductionJoiner(Ir ir)
@@ -198,7 +201,7 @@ class ReductionJoiner : protected Rewriter {
   }
 
  protected:
-  /// Axes longer than 1, in their order.
+  /// Returns the axes longer than 1, in order.
   static std::vector<size_t> long_axes(const Shape& shape) {
     std::vector<size_t> axes;
     for (size_t k = 0; k < shape.size(); ++k)
@@ -206,8 +209,8 @@ class ReductionJoiner : protected Rewriter {
     return axes;
   }
 
-  /// A reduction down columns of what another such reduction has left and nobody else reads, as one over the axes of
-  /// both: it is cut where the device wants it.
+  /// Joins a reduction down columns with the inner reduction that it reads, if that has no other reader: returns one
+  /// reduction over the axes of both, which is then split as the device needs. Returns `node` if they cannot be joined.
   IrNode joined(int id, IrNode node, int& operand_id) {
     int inner = from_[id].inputs[0];
     const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
@@ -224,7 +227,7 @@ class ReductionJoiner : protected Rewriter {
       return all;
     };
     if (extents(first.type.shape, left) != extents(seen, read)) return node;
-    std::vector<int64_t> kept;  // by axis of the first reduction's result: the operand's
+    std::vector<int64_t> kept;  // by axis of the inner reduction's result: the operand's axis
     for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
       if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
     std::vector<int64_t> axes = first.attrs->axes;
@@ -249,7 +252,7 @@ class ReductionJoiner : protected Rewriter {
   const std::set<int> outputs_;
 };
 
-/// Cuts reductions for a device that is filled by thousands of programs only.
+/// Splits reductions for a device that only thousands of programs fill.
 class ReductionSplitter : ReductionJoiner {
  public:
   ReductionSplitter(Ir ir, const target::Target& target)
@@ -277,14 +280,15 @@ class ReductionSplitter : ReductionJoiner {
   }
 
  private:
-  /// A product that is multiplied by gelu's derivative, or a view of it: a library may add up its rows beside it.
+  /// Returns whether v is a matmul's result times gelu's derivative, or a view of it: a library may sum its rows in the
+  /// same call.
   bool of_matmul(int v) const {
     while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
       v = to_[v].inputs[0];
     return matmuls_.contains(v);
   }
 
-  /// `id`: of a reduction that was there before; -1 for what is left of one.
+  /// Adds a reduction, split if need be. `id`: the node in the old graph, or -1 for the second step of a split.
   int reduce(int id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
@@ -299,7 +303,7 @@ class ReductionSplitter : ReductionJoiner {
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
     if (!with_matmul && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
         (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, target_).parts > 1)
-      return add(std::move(node));  // by warps that share the columns (lower/loops/columns.cpp)
+      return add(std::move(node));  // warps share the columns (lower/loops/columns.cpp)
     const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
                                         : balanced(run, operand.shape, parts(run, kept, in_memory));
@@ -307,7 +311,7 @@ class ReductionSplitter : ReductionJoiner {
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
     int v = cast(node.inputs[0], dtype);
 
-    // Where the cut is a border between axes, those behind it stay as they are.
+    // If the split falls between two axes, no reshape is needed.
     size_t border = run.first;
     for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border)
       left /= operand.shape[border].bound();
@@ -325,8 +329,8 @@ class ReductionSplitter : ReductionJoiner {
     return cast(beside_rows ? add(std::move(rest)) : reduce(-1, std::move(rest), true), node.type.dtype);
   }
 
-  /// Does the row's kernel want the result for the row's elements again, or is it made from such a result? Then blocks
-  /// of threads share the row.
+  /// Returns whether the row's kernel reads the result again for the row's elements, or computes it from another such
+  /// result. Blocks of a cluster then share the row.
   bool of_whole_row(int reduction) const {
     return reaches(
                reduction, [&](int id) { return users_[static_cast<size_t>(id)]; },
@@ -336,7 +340,8 @@ class ReductionSplitter : ReductionJoiner {
                [](const IrNode& n) { return n.op == graph::Op::reduce; });
   }
 
-  /// Is there such a node on the way from a reduction, along `next`, through what is computed point by point?
+  /// Returns whether `found` holds for a node that is reached from a reduction along `next` through elementwise nodes,
+  /// casts, reshapes and broadcasts.
   template <class Next, class Found>
   bool reaches(int from, Next next, Found found) const {
     std::set<int> seen;
@@ -353,7 +358,7 @@ class ReductionSplitter : ReductionJoiner {
     return false;
   }
 
-  /// Will what is reduced be read, and not computed?
+  /// Returns whether the reduction's operand will be read from memory, not computed inline.
   bool in_memory(int id) const {
     const auto read_whole = [&](int user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
     for (;; id = from_[id].inputs[0]) {
@@ -371,7 +376,7 @@ class ReductionSplitter : ReductionJoiner {
     return n;
   }
 
-  /// The operand reduced over the axes from `first` to `end`.
+  /// Builds the reduction of `operand` over the axes from `first` to `end`, with the reducer of `like`.
   IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
     IrNode node = made(graph::Op::reduce, {operand}, to_[operand].type.shape, dtype);
     node.attrs.edit().reducer = like.attrs->reducer;
@@ -384,8 +389,8 @@ class ReductionSplitter : ReductionJoiner {
   const target::Target& target_;
   const int64_t max_cluster_size_;
   const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
-  std::set<int> derivatives_,
-      matmuls_;  // results of products multiplied by gelu's derivative, and what they are in the new graph
+  // Matmuls multiplied by gelu's derivative: nodes of the old graph, and of the new one.
+  std::set<int> derivatives_, matmuls_;
 };
 
 }  // namespace

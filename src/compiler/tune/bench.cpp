@@ -13,9 +13,9 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t period = 65521;  // elements of a pattern: a prime, so that no two lines of an array begin alike
-constexpr int64_t evicted_bytes_a_thread = int64_t{4} << 20;  // what a core's own caches hold, and more
-constexpr int64_t uncached_bytes = int64_t{64} << 20;         // data of this size is not in a cache anyway
+constexpr int64_t period = 65521;  // elements of a pattern: a prime, so that no two rows of an array begin alike
+constexpr int64_t evicted_bytes_a_thread = int64_t{4} << 20;  // more than a core's own caches hold
+constexpr int64_t uncached_bytes = int64_t{64} << 20;         // data of this size is not in a cache in any case
 
 uint64_t random_word(uint64_t at, uint64_t seed) {
   uint64_t h = (at + 1) * 0x9e3779b97f4a7c15ull ^ (seed + 1) * 0xd1342543de82ef95ull;
@@ -23,7 +23,7 @@ uint64_t random_word(uint64_t at, uint64_t seed) {
   return h ^ (h >> 29);
 }
 
-/// A number of dtype t: floats from `real`, integers from `whole`.
+/// Writes a value of dtype t: a float from `real`, an integer from `whole`.
 void put(char* to, Dtype t, double real, int64_t whole) {
   const auto write = [&](auto v) { std::memcpy(to, &v, sizeof v); };
   switch (t.val()) {
@@ -38,7 +38,8 @@ void put(char* to, Dtype t, double real, int64_t whole) {
   }
 }
 
-/// f(read), where read(p) is the number of dtype t at p: a loop for each dtype, not a choice for each number.
+/// Calls f(read), where read(p) returns the element of dtype t at p as a double. The dtype is chosen once a loop, not
+/// once an element.
 template <class F>
 auto with_reader(Dtype t, F f) {
   const auto plain = []<class T>(T) {
@@ -71,7 +72,7 @@ auto with_reader(Dtype t, F f) {
   }
 }
 
-/// Relative: what sums of many numbers in another order, and roundings that fall the other way, may change.
+/// Returns the relative difference that another order of summation, and roundings in the other direction, may cause.
 double tolerance(Dtype t) {
   switch (t.val()) {
     case Dtype::Val::float64: return 0x1p-40;
@@ -119,7 +120,7 @@ void TuneBench::fill(Memory& m) const {
   m.data->overwritten_on(nullptr);
 }
 
-/// Each thread writes over what its core may hold.
+/// Evicts the caches: each thread writes over what its core may hold.
 void TuneBench::evict() const {
   if (device_ || total_ >= uncached_bytes) return;
   static auto& junk = *new std::vector<char>(static_cast<size_t>(evicted_bytes_a_thread * runtime::num_threads()));
@@ -163,7 +164,7 @@ void TuneBench::start() const {
   if (device_) device_->synchronize();
 }
 
-/// Seconds since `from`, when everything is done.
+/// Waits for the device and returns the seconds since `from`.
 double TuneBench::stop(std::chrono::steady_clock::time_point from) {
   if (device_) device_->synchronize();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();

@@ -1,6 +1,6 @@
 #pragma once
-// The workbench of the tuner: memory for a group's buffers, filled alike for every candidate; runs of a candidate on
-// it, timed; and what came out. All that knows where memory lies and when a run is done is in here.
+// Runs and times the tuner's candidates: allocates a group's buffers, fills them alike for every candidate, and returns
+// times and results. It holds all the tuner's knowledge of devices and memory.
 #include <chrono>
 #include <map>
 #include <vector>
@@ -13,19 +13,20 @@ namespace weft::compiler {
 
 class TuneBench {
  public:
-  /// `device`: whose memory the candidates work on; null: the host's.
+  /// `device`: the device whose memory the candidates use; null: the host's.
   TuneBench(const TuneItem& item, runtime::Accelerator* device);
 
-  /// Fills every buffer: floats in [-1, 1), or in [1/16, 1) where `positive` (roots and logarithms of random numbers
-  /// are better off there), integers in range.
+  /// Fills every buffer: floats in [-1, 1), or in [1/16, 1) with `positive` (for roots and logarithms), integers in
+  /// range.
   void fill(bool positive);
-  /// Seconds of one run, with caches that hold little of the data. `executable`: of a candidate with code.
+  /// Runs a candidate once and returns the seconds, with caches that hold little of the data. `executable`: the
+  /// compiled code, for candidates that have code.
   double run(const TuneCandidate& candidate, const target::Executable* executable);
-  /// Copies of what a run may have written.
+  /// Returns copies of the buffers that a run may have written.
   std::vector<std::vector<char>> results() const;
-  /// Are more than half of the numbers in the results finite?
+  /// Returns whether more than half of the results' elements are finite.
   bool mostly_finite(const std::vector<std::vector<char>>& results) const;
-  /// `same_bits`: every byte is the same; otherwise numbers differ by no more than another order of summation may
+  /// Returns whether results agree: byte by byte with `same_bits`, else within what another order of summation may
   /// change.
   bool agree(const std::vector<std::vector<char>>& expected, const std::vector<std::vector<char>>& got,
              bool same_bits) const;

@@ -15,7 +15,7 @@ namespace {
 
 using graph::Op;
 
-/// Walks from a group's results to the memory it reads, with the number of elements that are looked at on the way.
+/// Walks from a group's results to the memory that it reads, and records the number of elements needed of each node.
 class Walk {
  public:
   Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
@@ -66,7 +66,8 @@ class Walk {
     return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[static_cast<size_t>(node)] && !own_.contains(node));
   }
 
-  /// A scatter touches what it updates; the rest of its operand was there before.
+  /// Returns the bytes that a result writes. A scatter counts only what it updates; the rest of its operand was there
+  /// before.
   double written(int node) const {
     const IrNode& n = cx_.ir[node];
     const double size = n.type.dtype.size();
@@ -75,7 +76,7 @@ class Walk {
     return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);
   }
 
-  /// For each element that is looked at; a reduction's are those of its operand, and counted there.
+  /// Returns the operations for each element of a node that is needed. For a reduction, those of its operand.
   double operations(int node) const {
     const IrNode& n = cx_.ir[node];
     if (n.op == Op::reduce) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
@@ -95,23 +96,23 @@ class Walk {
     return is_elementwise(n.op) ? 1 : 0;
   }
 
-  /// Two products forward and five backward, half of them under a causal mask.
+  /// Returns the operations of attention: two matmuls forward and five backward, half of each under a causal mask.
   double attention(const IrNode& n) const {
     const graph::AttentionRegion& region = *n.attrs->composite->attention;
-    if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // pieces are joined
+    if (n.inputs.size() == 2) return 2 * elements(n.inputs[0]);  // combination of splits
     const Shape& keys = cx_.ir[n.inputs[1]].type.shape;
     return (region.derivative ? 10 : 4) * elements(n.inputs[0]) * static_cast<double>(keys[keys.size() - 2].bound()) *
            (region.causal ? 0.5 : 1);
   }
 
-  /// Forward (x, w): a product for each element of w's kernel and channels at each element of the result. Of the
-  /// weights (x, g): one for each example and position. What only meets the zeros between the elements of a dilated
-  /// input, as the gradient of a convolution with steps does, is not counted.
+  /// Returns the operations of a convolution. Forward (x, w): a multiply-add for each element of w's kernel and
+  /// channels, for each element of the result. Weight gradient (x, g): one for each example and position. Products with
+  /// the zeros between the elements of a dilated input, as in the gradient of a strided convolution, do not count.
   double convolution(const IrNode& n, double results) const {
     const graph::Composite& region = *n.attrs->composite;
     const bool weights = region.call == "convolution_weights";
     if (!weights && region.call != "convolution") return 0;
-    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or that of g [examples, positions…, channels]
+    const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or the shape of g [examples, positions…, channels]
     const double each =
         elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
     double between = 1;
@@ -136,7 +137,7 @@ class Walk {
     const IrNode& n = cx_.ir[node];
     const bool part = is_movement(n.op) || is_elementwise(n.op);
     for (size_t k = 0; k < n.inputs.size(); ++k) {
-      if (n.op == Op::scatter && k == 0) continue;  // in its place already
+      if (n.op == Op::scatter && k == 0) continue;  // already in the result's buffer
       const bool sparse = part || (n.op == Op::gather && k == 0);
       look(n.inputs[k], sparse ? count : elements(n.inputs[k]));
     }

@@ -1,6 +1,6 @@
 #pragma once
-// What a step moves and computes, by the graph alone: the figures that profiles, traces and `weft explain` hold times
-// against.
+// The bytes and operations of a step, from the graph alone: profiles, traces and `weft explain` compare times with
+// them.
 #include <string>
 
 #include "compiler/lower/lower.h"
@@ -8,14 +8,16 @@
 namespace weft::compiler {
 
 struct Cost {
-  double bytes = 0;  // of memory: the part of each buffer that is looked at counts once, and every result once
-  double flops = 0;  // operations on elements as the graph has them: a product and its sum are two, an exponential is
-                     // one, moving and converting is none
-  std::string what;  // "max sub exp sum div -> f32(64,64)": what is computed, in order, and the largest result
+  // Bytes of memory: the part of each buffer that is read counts once, and every result once.
+  double bytes = 0;
+  // Operations on elements as the graph has them: a multiplication and an addition are two, an exponential is one,
+  // movement and casts are none.
+  double flops = 0;
+  std::string what;  // "max sub exp sum div -> f32(64,64)": the operators in order, and the largest result
 };
 
-/// Symbolic lengths count at their bounds. What a kernel computes twice, or more cleverly than the graph says, is not
-/// seen.
+/// Estimates the cost of a group. Symbolic lengths count at their bounds. Recomputation inside a kernel, and algorithms
+/// with fewer operations than the graph states, are not considered.
 Cost cost_of(const LowerContext& cx, const Group& group);
 
 }  // namespace weft::compiler

@@ -14,12 +14,13 @@ namespace {
 
 using graph::Op;
 
-constexpr double bytes_per_second = 2e10, flops_per_second = 2e11;  // roughly, of this kind of machine
-constexpr int64_t most_length =
-    1 << 21;  // elements of a map of any length that are computed: none of its arrays stays in a core's caches then
-constexpr double least_seconds = 8e-6;  // by these: what takes less cannot be measured well, and saves little
+constexpr double bytes_per_second = 2e10, flops_per_second = 2e11;  // rough rates of a CPU
+// Elements that are measured of a map of any length: more than a core's caches hold.
+constexpr int64_t most_length = 1 << 21;
+// Estimated with these rates: shorter groups cannot be measured well, and save little.
+constexpr double least_seconds = 8e-6;
 
-/// Groups with equal code, of which the largest is measured.
+/// Groups with equal code. The largest of them is measured.
 struct Family {
   std::vector<int> groups;
   int largest = -1;
@@ -58,6 +59,8 @@ class GroupTuner {
   TunedGroups result_;
 };
 
+/// Sorts the groups that have variants into families of equal code, longest first, and drops those that are too short
+/// to measure.
 void GroupTuner::find_families(const std::vector<int>& order) {
   std::unordered_map<Digest, size_t> known;
   for (const int g : order) {
@@ -82,14 +85,15 @@ void GroupTuner::find_families(const std::vector<int>& order) {
     if (seconds > family.seconds) family.largest = g, family.seconds = seconds;
   }
   std::erase_if(families_, [](const Family& f) { return f.seconds < least_seconds; });
-  // Products come last: their code takes long to compile, and the library is seldom beaten.
+  // Matmuls come last: their code takes long to compile, and the library is seldom slower.
   std::stable_sort(families_.begin(), families_.end(), [&](const Family& a, const Family& b) {
     const bool rows_a = group(a.largest).kind == Group::Kind::rows, rows_b = group(b.largest).kind == Group::Kind::rows;
     return rows_a != rows_b ? rows_a : a.seconds > b.seconds;
   });
 }
 
-/// Code of the heuristic, extents, target: what the times depend on, but for the threads.
+/// Returns the key of a family: the heuristic's code, extents and target, which the times depend on besides the number
+/// of threads.
 Digest GroupTuner::key(const Family& family) {
   const Group& it = group(family.largest);
   Hasher h;
@@ -122,8 +126,8 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
   TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
   for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
-  if (it.dot.desc.pre_activation != kernel::PreActivation::none ||
-      it.dot.desc.scales > 0) {  // nothing else can answer it
+  // Generated code does not support these forms.
+  if (it.dot.desc.pre_activation != kernel::PreActivation::none || it.dot.desc.scales > 0) {
     item.candidates = {call};
     return;
   }
@@ -131,7 +135,7 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
   item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
 }
 
-/// The memory behind a node, as its strides reach.
+/// Describes the memory that a node's strides reach.
 TuneBuffer GroupTuner::buffer(int node) const {
   const graph::Type& type = cx_.ir[node].type;
   const Strides& strides = grouping_.strides[static_cast<size_t>(node)];
@@ -147,6 +151,7 @@ TuneBuffer GroupTuner::buffer(int node) const {
   return b;
 }
 
+/// Adds the buffers of all candidates, with whether a run writes or updates them.
 void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
   std::vector<int> reads = it.reads;
   if (it.kind == Group::Kind::dot)
@@ -163,7 +168,7 @@ void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
       at->second.updated = at->second.written;
 }
 
-/// What is gathered through lies inside of what it points into.
+/// Limits the random contents of gather indices to the axes that they index.
 void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
   std::vector<int> pending;
   std::vector<bool> seen(static_cast<size_t>(cx_.ir.size()));
@@ -183,6 +188,7 @@ void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
   }
 }
 
+/// Limits the integers in the buffers that `node` is computed from to [0, range).
 void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
   if (const auto at = item.buffers.find(owner(node)); at != item.buffers.end()) {
     int64_t& known = at->second.range;
@@ -192,7 +198,7 @@ void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
   for (const int input : cx_.ir[node].inputs) limit(item, input, range);
 }
 
-/// The first elements of a long map tell as much as all of them.
+/// Measures only the first elements of a long map, which are representative.
 void GroupTuner::shorten(TuneItem& item, const Group& it) {
   int64_t length = 1;
   for (const DomainVariable& v : it.domain) length *= v.extent.bound();
@@ -224,6 +230,7 @@ TuneItem GroupTuner::item(const Family& family) {
   return item;
 }
 
+/// Looks up the choice of each family, and measures those without one if the policy allows it.
 TunedGroups GroupTuner::run(const std::vector<int>& order) {
   result_.variants.assign(grouping_.groups.size(), Variant::heuristic);
   const bool replays = policy_.choices && !policy_.choices->empty();

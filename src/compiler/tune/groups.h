@@ -1,5 +1,5 @@
 #pragma once
-// Finds the groups of a Program that may run in several ways, and chooses for each by measurement. Groups with equal
+// Finds the groups of a Program that may run in several ways, and chooses among them by measurement. Groups with equal
 // code share the choice of the largest of them, so that they stay one launch.
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@ namespace weft::compiler {
 struct TunedGroups {
   std::vector<Variant> variants;  // by group
   std::string text;               // a line for each choice that was looked up or measured
-  double ms = 0;                  // spent on measuring
+  double ms = 0;                  // milliseconds spent on measurements
 };
 
-/// `order`: the groups that are lowered.
+/// Chooses a variant for each group. `order`: the groups that are lowered.
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<int>& order,
                         LoweringMemo& memo, const Policy& policy);
 

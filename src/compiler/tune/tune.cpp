@@ -22,21 +22,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 
-constexpr int32_t tuner_version = 1;  // to be raised where variants or measuring change their meaning
-constexpr double margin =
-    0.95;  // a challenger must take less than this share of the heuristic's time, by the median and at best
-constexpr double seconds_of_an_item = 0.03;  // of rounds, where they are long
+constexpr int32_t tuner_version = 1;  // raise it when variants or measurements change their meaning
+// A challenger must take less than this share of the heuristic's time, in the median and at best.
+constexpr double margin = 0.95;
+constexpr double seconds_of_an_item = 0.03;  // spent on repeats of an item
 constexpr size_t most_repeats = 9, least_repeats = 3;
-constexpr double runs_of_a_candidate = 6;   // with what filling and comparing takes, at least
-constexpr double hopeless = 1.5;            // times the best of the first round: not timed again
-constexpr size_t kernels_for_a_thread = 2;  // compiled before the first of them is measured
+constexpr double runs_of_a_candidate = 6;   // including the time to fill and compare, at least
+constexpr double hopeless = 1.5;            // times the best first time: slower candidates are not timed again
+constexpr size_t kernels_for_a_thread = 2;  // kernels that are compiled before the first of them is measured
 
 struct Entry {  // on disk
   int32_t version = tuner_version, variant = 0;
 };
 
 struct State {
-  std::mutex mutex;      // of the table
+  std::mutex mutex;      // protects the choices
   std::mutex measuring;  // one measurement at a time
   TuneChoices choices;
   std::set<Digest> measured;  // by this process
@@ -65,7 +65,7 @@ std::optional<Variant> on_disk(const Digest& key) {
   return valid(entry.variant);
 }
 
-/// Under one exact key.
+/// Looks up a choice under one exact key.
 std::optional<Variant> find(const Digest& key, const Policy& policy) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -96,7 +96,7 @@ bool same_bits(const TuneItem& item) {
                      [](const TuneCandidate& c) { return c.same_bits; });
 }
 
-/// As many of the items as give every thread something to compile.
+/// Returns enough of the first items to give every thread something to compile.
 std::span<const TuneItem> some_items(std::span<const TuneItem> items) {
   size_t count = 0, kernels = 0;
   while (count < items.size() && kernels < kernels_for_a_thread * static_cast<size_t>(runtime::num_threads()))
@@ -104,7 +104,8 @@ std::span<const TuneItem> some_items(std::span<const TuneItem> items) {
   return items.first(count);
 }
 
-/// Code for the candidates of all items; null for library calls, and for what the target cannot compile.
+/// Compiles the candidates of all items. The result is null for library calls, and for code that the target cannot
+/// compile.
 std::vector<Executables> compile(std::span<const TuneItem> items, target::Target& target) {
   std::vector<kernel::Kernel> kernels;
   for (const TuneItem& item : items)
@@ -113,7 +114,7 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
   Executables all;
   try {
     all = target.compile(kernels);
-  } catch (const std::exception&) {  // one of them at least: which?
+  } catch (const std::exception&) {  // at least one fails: find out which
     for (const kernel::Kernel& k : kernels) try {
         all.push_back(target.compile(std::span<const kernel::Kernel>(&k, 1))[0]);
       } catch (const std::exception&) {
@@ -129,10 +130,10 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
   return by_item;
 }
 
-/// One item's measurement.
+/// Measures one item.
 class Contest {
  public:
-  /// Past `deadline` candidates that have not run yet are not tried any more, and no further rounds are begun.
+  /// After `deadline`, candidates that have not run yet are not tried, and no more repeats begin.
   Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline,
           runtime::Accelerator* device)
       : item_(item), executables_(executables), deadline_(deadline), bench_(item, device),
@@ -160,7 +161,8 @@ class Contest {
     double least() const { return *std::min_element(seconds.begin(), seconds.end()); }
   };
 
-  /// Every candidate once, on fresh data. False where the first one fails.
+  /// Runs every candidate once, on fresh data, and drops those that fail or differ. Returns false if the first one
+  /// fails.
   bool validate(bool positive) {
     for (size_t k = 0; k < runners_.size(); ++k) try {
         Runner& runner = runners_[k];
@@ -199,7 +201,7 @@ class Contest {
   TuneResult decide() const {
     TuneResult result{Variant::heuristic, item_.name + ":"};
     double bound = runners_[0].median() * margin;
-    const double least = runners_[0].least() * margin;  // a median alone may be another process's doing
+    const double least = runners_[0].least() * margin;  // the median alone may be disturbed by another process
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       result.note +=
@@ -256,7 +258,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
       if (!same_bits(item)) record(item.key, Variant::heuristic);
       continue;
     }
-    if (k >= first + executables.size()) {  // items before may have been passed over
+    if (k >= first + executables.size()) {  // some items before it may have been skipped
       first = k;
       executables = compile(some_items(std::span(items).subspan(k)), target);
     }

@@ -1,18 +1,18 @@
 #pragma once
-// The tuner: where a group may run in several ways, the fastest by measurement.
+// The tuner: chooses the fastest of several ways to run a group, by measurement.
 //
-// A candidate first has to compute what the heuristic's choice computes, on data of the right dtypes and ranges: bit by
-// bit where it promises the same bits, else within what another order of summation may change. One that throws or
-// differs is dropped. Then all are timed in turns, each time with caches that hold little of the data; a challenger
-// wins if its median and its best time are 5 % better than the heuristic's.
+// A candidate must first compute what the heuristic's choice computes, on data of the right dtypes and ranges: bit by
+// bit if it promises the same bits, else within what another order of summation may change. Candidates that throw or
+// differ are dropped. The others are timed in turns, each time with caches that hold little of the data. A challenger
+// wins if both its median and its best time are 5 % better than the heuristic's.
 //
-// A choice is kept on disk and in the process under a key of the heuristic's code, the extents, the target and the
-// tuner's version, and can be written down as text and given to a later run in Policy::choices. Where all candidates
-// promise the same bits, the key holds the number of threads too, and what there was no time to measure stays open.
-// Where they do not, there is one choice for a machine, and what there was no time to measure is settled in the
-// heuristic's favour: results under one mode are the same with a cold and a warm cache, and for any number of threads
-// once the choice is recorded. Choices that are measured on an empty cache may differ from one machine, or one empty
-// cache, to another; who wants equal bits there gives the choices, or takes Tuning::cached or off.
+// A choice is kept on disk and in the process, under a key of the heuristic's code, the extents, the target and the
+// tuner's version. It can be exported as text and passed to a later run in Policy::choices. If all candidates promise
+// the same bits, the key includes the number of threads, and choices that there was no time to measure stay open. If
+// they do not, there is one choice for a machine, and those that there was no time to measure are settled as the
+// heuristic's: results under one mode are the same with a cold and a warm cache, and for any number of threads once the
+// choice is recorded. Choices measured on an empty cache may differ between machines and between empty caches; for
+// equal bits, pass the choices, or use Tuning::cached or off.
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,18 +29,17 @@ namespace weft::compiler {
 struct TuneCandidate {
   Variant variant = Variant::heuristic;
   std::shared_ptr<const Lowered> code;
-  std::vector<int> params;  // of the code: nodes, in the order of its parameters
+  std::vector<int> params;  // nodes of the code's buffers, in the order of its parameters
   std::shared_ptr<const target::LibraryCall> call;
-  std::vector<std::pair<int, int64_t>> operands;  // of the call: nodes, and bytes added to their buffers' addresses
-  bool same_bits = true;                          // as the first candidate, whatever the data
+  std::vector<std::pair<int, int64_t>> operands;  // of the call: nodes, and byte offsets into their buffers
+  bool same_bits = true;                          // equal to the first candidate's bits for any data
 };
 
-/// Memory of a node: `bytes` of it, of which the first `offset` lie before the address that code is given (negative
-/// strides).
+/// Memory of a node, in bytes. The address that code gets is `offset` bytes after its beginning (negative strides).
 struct TuneBuffer {
   Dtype dtype = float32;
   int64_t bytes = 0, offset = 0;
-  int64_t used = 0;   // of the bytes, from the first on: filled and compared
+  int64_t used = 0;   // bytes from the beginning that are filled and compared
   int64_t range = 0;  // integers lie in [0, range); 0: small ones
   bool written = false;
   bool updated = false;  // written and read: its old value is put back before each run
@@ -48,12 +47,12 @@ struct TuneBuffer {
 
 /// The candidates of one group, the heuristic's first, and all buffers that any of them touches.
 struct TuneItem {
-  std::string name;  // for people
+  std::string name;  // shown to users
   Digest key;
   std::vector<TuneCandidate> candidates;
   std::map<int, TuneBuffer> buffers;
-  int64_t length = 0;  // maps of any length run over so many elements; 0: over all
-  double seconds = 0;  // that a run may take, roughly
+  int64_t length = 0;  // maps of any length run over this many elements; 0: over all
+  double seconds = 0;  // rough estimate for one run
 };
 
 struct TuneResult {
@@ -61,22 +60,23 @@ struct TuneResult {
   std::string note;  // "row_7: heuristic 0.120 ms, wider 0.131, second wrong -> heuristic"
 };
 
-/// What the policy's choices, this process, or the cache on disk hold for a key, if the mode wants it.
+/// Returns the recorded choice for a key, from the policy's choices, this process, or the cache on disk, as far as the
+/// mode allows.
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy);
 
-/// Measures the items one after the other, as long as the process's time for it lasts, and records what comes out.
-/// Errors of candidates are noted, not thrown.
+/// Measures the items one after another, as long as the process's time budget lasts, and records the results. Errors of
+/// candidates are noted, not thrown.
 std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target);
 
-/// All choices of this process, and those that the default policy gives, as lines "key number", for a checkpoint; and
-/// back. Throws std::invalid_argument where the text is none.
+/// Returns all choices of this process and of the default policy, as lines "key number", for a checkpoint;
+/// parse_tuning_choices reads them back, and throws std::invalid_argument for any other text.
 std::string tuning_choices();
 std::shared_ptr<const TuneChoices> parse_tuning_choices(const std::string& text);
 
-/// Seconds that the process may spend on measuring, compiling the candidates included (1.5 by default); returns what it
-/// was.
+/// Sets the seconds that the process may spend on measurements, including the compilation of candidates (1.5 by
+/// default); returns the previous value.
 double set_tuning_budget(double seconds);
-/// Forgets what the process chose and spent; what lies on disk stays.
+/// Forgets the process's choices and spent time, but not the cache on disk.
 void reset_tuning();
 
 }  // namespace weft::compiler

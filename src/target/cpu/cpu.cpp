@@ -14,14 +14,14 @@
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/codegen/compile.h"
-#include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another one go unused
+#include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another version are not used
 #include "target/cpu/libraries/onednn.h"
 #include "target/cpu/routines/calls.h"
 
 namespace weft::target {
 namespace {
 
-// Below this estimate of operations and bytes a launch costs less than waking the team.
+// Below this estimate of operations and bytes a launch costs less than waking the thread team.
 constexpr double least_parallel_work = 50e3;
 
 class CpuExecutable final : public Executable {
@@ -37,7 +37,7 @@ class CpuExecutable final : public Executable {
   }
 
  private:
-  // Program ids count through all segments; a range may begin in one and end in another.
+  // Runs programs begin … end-1. Program ids count through all segments; a range may begin in one and end in another.
   void range(std::span<const Segment> segments, int64_t begin, int64_t end) const {
     int64_t first = 0;
     for (const Segment& s : segments) {
@@ -117,8 +117,8 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
   return out;
 }
 
-// Code for each job: from this process, from disk, else from the code generator; on as many threads as there is work
-// for.
+// Finds the code for each job: from this process, from disk, else from the code generator, on as many threads as there
+// are missing kernels.
 void CpuTarget::build(std::vector<Job>& jobs) {
   std::vector<Job*> missing;
   for (Job& job : jobs) {
@@ -133,7 +133,7 @@ void CpuTarget::build(std::vector<Job>& jobs) {
   const int64_t threads = std::min<int64_t>(runtime::num_threads(), static_cast<int64_t>(missing.size()));
   runtime::parallel_for(threads, [&](int64_t begin, int64_t end) {
     if (begin == end) return;
-    std::optional<CodeGenerator> generator;  // made where the disk does not have everything
+    std::optional<CodeGenerator> generator;  // created if the disk lacks a kernel
     for (size_t k = next++; k < missing.size(); k = next++) {
       Job& job = *missing[k];
       const std::string symbol = "weft_" + job.digest.hex();
@@ -162,7 +162,7 @@ CompileStats CpuTarget::stats() const {
 }
 
 std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) const {
-  // Without tiles oneDNN's bfloat16 products reach 92-100 GFLOP/s a core where generated ones reach 159-176
+  // Without tiles (AMX) oneDNN's bfloat16 matmuls reach 92-100 GFLOP/s a core, and generated ones 159-176
   // (docs/performance.md).
   if (!libraries_enabled() || (desc.a == bfloat16 && !isa_.tiles)) return nullptr;
   return onednn_dot(desc);

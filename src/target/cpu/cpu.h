@@ -1,5 +1,5 @@
 #pragma once
-// The CPU target. Tests make their own, with another instruction set; everybody else uses target::cpu().
+// The CPU target. target::cpu() returns the process's own; tests create others, with other instruction sets.
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,10 +27,11 @@ class CpuTarget final : public Target {
   CpuOptions options_;
   Isa isa_;
   std::string fingerprint_;
-  std::shared_ptr<Jit> jit_;  // lives as long as the code that came from it
+  std::shared_ptr<Jit> jit_;  // outlives the code that it loaded
   mutable std::mutex mutex_;
-  std::unordered_map<Digest, std::shared_ptr<const Executable>> loaded_;  // by digest before `expand`
-  std::unordered_map<Digest, KernelFunction> functions_;  // by digest after it: different kernels may expand alike
+  std::unordered_map<Digest, std::shared_ptr<const Executable>> loaded_;  // by digest of the kernel before `expand`
+  // By digest after `expand`: different kernels may expand alike.
+  std::unordered_map<Digest, KernelFunction> functions_;
   CompileStats stats_;
 };
 

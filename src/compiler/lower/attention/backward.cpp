@@ -1,7 +1,7 @@
-// The attention class, backward: one program for a head. Queries come in blocks; for each the probabilities are made
-// again from the scores and the rows' logsumexp, block of keys by block of keys, and every matmul with them is taken
-// while they are in local scratch: the gradients of keys and values are summed over the blocks of queries in scratch as
-// well, in one order whatever the number of threads.
+// The attention class, backward: one program a head. Queries come in blocks. For each, the probabilities are computed
+// again from the scores and the rows' logsumexp, one block of keys after another, and all matmuls with them run while
+// they are in local scratch. The gradients of keys and values are summed over the blocks of queries in scratch too, in
+// one order for any number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ class AttentionBackward : AttentionTiles {
   Scratch key_, value_, query_, g_rows_, query_columns_, g_columns_, p_, ds_, delta_, dq_sum_, dk_sum_, dv_sum_;
 };
 
-/// delta = Σ g · o, along each row.
+/// Computes delta = Σ g · o along each row.
 void AttentionBackward::row_sums(Value first, Value count) {
   each(count, query_rows_, [&](Value i) {
     const std::vector<int64_t> dims{query_rows_, value_part_};
@@ -51,8 +51,7 @@ void AttentionBackward::row_sums(Value first, Value count) {
   });
 }
 
-/// Probabilities and the cotangents of the scores before scaling, both times scale where they go on: [keys, queries] in
-/// scratch.
+/// Computes the probabilities and the gradients of the scores times `scale`, [keys, queries] in scratch.
 void AttentionBackward::probabilities(Value query, Value key, Value visible, Value lse, Value delta) {
   each(visible, key_rows_, [&](Value j) {
     Value at_key = b_.add(key, j);
@@ -64,7 +63,7 @@ void AttentionBackward::probabilities(Value query, Value key, Value visible, Val
   });
   const std::vector<int64_t> two{2, queries_};
   each(visible, key_rows_,
-       [&](Value tile) {  // whole tiles: the gradients of keys that are hidden here are added to as well
+       [&](Value tile) {  // whole tiles: the gradients of hidden keys are added to as well
          for (int64_t r = 0; r < key_rows_; r += 2) {
            Value j = b_.add(tile, b_.index(r));
            Value p = b_.scalar(ScalarOp::exp, {b_.sub(load(p_, j, 0, 2, queries_), b_.broadcast(lse, two))});
@@ -75,7 +74,7 @@ void AttentionBackward::probabilities(Value query, Value key, Value visible, Val
        });
 }
 
-/// dv += p · g and dk += ds · q for a block of keys.
+/// Adds p · g to dv and ds · q to dk for a block of keys.
 void AttentionBackward::add_to_keys(Value key, Value visible, Value count) {
   auto add = [&](const Scratch& sum, const Scratch& weights, const Scratch& rows, int64_t part, Value j) {
     for (int64_t c = 0; c < sum.width; c += part) {
@@ -90,7 +89,7 @@ void AttentionBackward::add_to_keys(Value key, Value visible, Value count) {
   });
 }
 
-/// dq += dsᵀ · k.
+/// Adds dsᵀ · k to dq.
 void AttentionBackward::add_to_queries(Value key, Value visible) {
   each(b_.index(queries_), query_rows_, [&](Value i) {
     for (int64_t c = 0; c < width_; c += part_) {
@@ -110,7 +109,7 @@ void AttentionBackward::results(const Matrix& to, const Scratch& from, Value fir
   });
 }
 
-/// A block of queries, from `first` on.
+/// Processes a block of queries, from `first` on.
 void AttentionBackward::queries(Value first) {
   Value count = part_of(tq_, first, queries_);
   stage_transposed(query_columns_, q_, first, count, plan_.width, plan_.region.scale);
@@ -120,7 +119,7 @@ void AttentionBackward::queries(Value first) {
   clear(delta_, b_.index(1));
   row_sums(first, count);
   if (wants_queries()) clear(dq_sum_, b_.index(queries_));
-  // Queries that do not exist see nothing: their logsumexp is +inf.
+  // Queries past the last see nothing: their logsumexp is +inf.
   Value lse = b_.load(lse_.ref, b_.add(lse_.base, b_.mul(first, b_.index(lse_.row))), {queries_}, {lse_.row},
                       {rows_left(count, b_.index(0), queries_)}, Number::of_real(INFINITY));
   Value delta = b_.load(delta_.ref, b_.index(0), {queries_}, {1});

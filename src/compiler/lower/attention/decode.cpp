@@ -1,16 +1,15 @@
-// The attention class for one query, as decoding asks it: many keys at a time by a block of threads. Keys come in tiles
-// [keys, width], read as they lie in memory; the running maximum and sum are single numbers (online softmax, see
-// lower/attention/forward.cpp), and each position of a tile keeps a sum of values of its own until the end. How many
-// keys there are may be a number in memory: rows past it are not read, so that a program of fixed shapes serves a cache
-// that fills up.
+// The attention class for one query a head (decode). A block reads many keys at a time in tiles [keys, width], as they
+// lie in memory. The running maximum and sum are scalars (online softmax, see lower/attention/forward.cpp), and each
+// row of a tile keeps its own sum of values until the end. The number of keys may be an integer in memory: rows past it
+// are not read, so a program of static shapes serves a cache that fills up.
 //
-// Over many keys several blocks of threads share a head, so that the device is busy with few heads: in one launch where
-// blocks may work together, each of them taking every so many tiles, or of few blocks each of their warps, so that
-// nobody waits for anybody until the end; else a program has a piece of the keys (split_attention.h), and further
-// programs join the pieces. Either way the division depends on the bound of the length alone, and so do the bits.
+// Over many keys several programs share a head, so that few heads keep the device busy. With clusters this is one
+// launch: the blocks of a cluster, or their warps if blocks are few, take tiles in turns and combine their results once
+// at the end. Otherwise a program computes one split of the keys (split_attention.h), and further programs combine the
+// splits. Either way the division depends on the bound of the length alone, and so do the bits.
 //
-// The last key and value may be what this launch is to append to the cache (region/kv_append.h): they and the query
-// are then made here, by everybody who needs them.
+// The launch may also append the last key and value to the cache (region/kv_append.h). Every program that needs them,
+// and the query, then computes them itself.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -32,14 +31,15 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t tile_elements = 1024;           // 16 registers of each of 64 threads: of many programs
-constexpr int64_t cluster_tile_elements = 2048;   // where a head is shared by blocks
-constexpr int64_t tile_elements_of_a_warp = 512;  // where each of their warps has tiles of its own: with 32 iterations
-                                                  // what is left to the end is a warp's as well
+constexpr int64_t tile_elements = 1024;          // 16 registers of each of 64 threads, if programs are many
+constexpr int64_t cluster_tile_elements = 2048;  // if the blocks of a cluster share a head
+// If the warps of those blocks have their own tiles: with 32 iterations the remainder too is one warp's.
+constexpr int64_t tile_elements_of_a_warp = 512;
 constexpr int64_t warps_of_block = 4;
-constexpr int64_t few_blocks = 128;             // of more, which have not an SM each, the registers of such warps keep
-                                                // the kernels around them from beginning early
-constexpr int64_t least_keys_of_cluster = 128;  // of fewer one block makes as short work
+// With more blocks than this, some share an SM, and the registers of such warps keep neighbouring kernels from starting
+// early.
+constexpr int64_t few_blocks = 128;
+constexpr int64_t least_keys_of_cluster = 128;  // with fewer keys one block is as fast
 
 class AttentionRow : AttentionTiles {
  public:
@@ -50,13 +50,13 @@ class AttentionRow : AttentionTiles {
 
  private:
   struct State {
-    Value max, sum, values;  // the values of a tile, or added up
+    Value max, sum, values;  // values: of a tile's rows, or their sum
   };
   struct Tiles {
-    Value keys, values;  // as they lie in memory
+    Value keys, values;  // in the dtype of memory
   };
-  /// What the cache does not hold yet: the query and the newest key and value as rows, whether they are seen, and where
-  /// they are to be entered.
+  /// What the cache does not hold yet: the query and the newest key and value as rows, whether the position exists, and
+  /// where and whether they are appended.
   struct Append {
     Value query = no_value, key = no_value, value = no_value, seen = no_value, position = no_value,
           stores_key = no_value, stores_value = no_value;
@@ -90,7 +90,7 @@ class AttentionRow : AttentionTiles {
   Append append_;
 };
 
-/// Rows of `from`, zeros past the end; or its only row again and again.
+/// Loads rows of `from` from `first` on, with zeros past the end; or its only row, repeated.
 Value AttentionRow::tile(const Matrix& from, Value first, Value left, int64_t width, bool one_row) {
   const int64_t wide = std::bit_ceil(static_cast<uint64_t>(width));
   const Value at = one_row ? from.base : b_.add(from.base, b_.mul(first, b_.index(from.row)));
@@ -104,6 +104,7 @@ AttentionRow::Tiles AttentionRow::load(Value first) {
   return {keys, tile(v_, first, left, plan_.value_width, false)};
 }
 
+/// Adds a tile of keys and values to the running softmax.
 AttentionRow::State AttentionRow::keys(Value first, const Tiles& tiles, Value query, State before) {
   const Value left = b_.sub(count_, first), k = b_.cast(tiles.keys, float32), v = b_.cast(tiles.values, float32);
   Value s = b_.mul(b_.reduce(Reducer::sum, b_.mul(query, k), 1), b_.real(float32, plan_.region.scale));
@@ -116,13 +117,13 @@ AttentionRow::State AttentionRow::keys(Value first, const Tiles& tiles, Value qu
           b_.scalar(ScalarOp::fma, {whole_row(p), v, b_.mul(before.values, b_.broadcast(scale, dims))})};
 }
 
-/// exp(s - max), which is 0 where s is -inf, even if every score is so far.
+/// Returns exp(s - max), which is 0 where s is -inf, even if every score so far is.
 Value AttentionRow::weight(Value s, Value max) {
   const Value shift = b_.select(b_.scalar(ScalarOp::eq, {max, b_.real(float32, -INFINITY)}), b_.real(float32, 0), max);
   return b_.scalar(ScalarOp::exp, {b_.sub(s, b_.broadcast(shift, b_.type(s).dims))});
 }
 
-/// Stores the result of a head, or of a piece of its keys.
+/// Stores the result of a head, or of one split of its keys.
 void AttentionRow::finish(State state) {
   const Value nothing = b_.scalar(ScalarOp::eq, {state.sum, b_.real(float32, 0)});
   if (lse_.ref >= 0)
@@ -137,15 +138,15 @@ void AttentionRow::finish(State state) {
            {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
 }
 
-/// A piece without keys has no weight.
+/// Stores the result of a split without keys, which has weight zero.
 void AttentionRow::finish_nothing() {
   b_.store(lse_.ref, b_.real(float32, -INFINITY), lse_.base, {}, {});
   b_.store(o_.ref, b_.real(float32, 0, {value_wide_}), o_.base, {o_.column},
            {value_wide_ == plan_.value_width ? no_value : b_.index(plan_.value_width)});
 }
 
-/// The keys before `end` in tiles that begin at `first` and `step` after each other. A tile comes in while the one
-/// before it is worked on; the first one `meanwhile` the query is made.
+/// Processes the keys before `end` in tiles from `first` on, `step` apart. The next tile is loaded while one is
+/// processed; `meanwhile` runs while the first is loaded.
 AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step, const std::function<void()>& meanwhile) {
   count_ = end;
   const Tiles begin = load(first);
@@ -163,7 +164,7 @@ AttentionRow::State AttentionRow::walk(Value first, Value end, int64_t step, con
   return {last[0], last[1], last[2]};
 }
 
-/// The softmax of the pieces' logsumexps weighs their results.
+/// Combines the splits, weighted by the softmax of their logsumexps.
 void AttentionRow::join() {
   rows_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan_.tk.bound())));
   const Value count = b_.index(plan_.tk.bound()),
@@ -173,7 +174,7 @@ void AttentionRow::join() {
   finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
 }
 
-/// How many blocks, or warps of them, share a head, or 1.
+/// Returns how many blocks, or warps of blocks, share a head, or 1.
 int64_t AttentionRow::iterations_for_head() const {
   if (!shared()) return 1;
   const int64_t tiles = (plan_.tk.bound() + rows_ - 1) / rows_;
@@ -181,8 +182,8 @@ int64_t AttentionRow::iterations_for_head() const {
                   static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(tiles))));
 }
 
-/// They take tiles in turns and leave what they have come to, unfinished, to the first block. `own` makes what is not
-/// in the cache yet, if there is such a thing.
+/// Divides the tiles of a head among `iterations` blocks or warps, whose partial results are combined at the end. `own`
+/// computes the appended row, if there is one.
 void AttentionRow::share_head(Value end, int64_t iterations, const std::function<void()>& own) {
   if (iterations == 1) {
     const State state = walk(b_.index(0), end, rows_, own);
@@ -208,6 +209,7 @@ void AttentionRow::share_head(Value end, int64_t iterations, const std::function
   join_iterations(largest, sums, rows, iterations);
 }
 
+/// Combines the partial results of the iterations that share a head, and stores the result.
 void AttentionRow::join_iterations(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t iterations) {
   rows_ = iterations;
   const Value s = b_.load(largest, b_.index(0), {iterations}, {1}), sum = b_.load(sums, b_.index(0), {iterations}, {1});
@@ -216,8 +218,8 @@ void AttentionRow::join_iterations(kernel::Ref largest, kernel::Ref sums, kernel
   finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
 }
 
-/// The query, key and value of the newest position, which is the last of the `seen` ones: as rows, rounded as memory
-/// would hold them. Of the programs that share a key or a value one enters it.
+/// Computes the query, key and value of the newest position, the last of the `seen` ones: as rows, rounded as memory
+/// would hold them. Of the programs that share a key or value, one appends it.
 void AttentionRow::compute_appended(Value batch, Value seen) {
   ix::Context& icx = *group_.cx;
   const IrNode& cache = cx_.ir[cache_];
@@ -243,8 +245,8 @@ void AttentionRow::compute_appended(Value batch, Value seen) {
   const Value last = b_.sub(seen, b_.index(1));
   append_.seen =
       b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), last}), b_.lt(last, b_.index(positions))});
-  append_.position = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(positions)),
-                               last);  // as a scatter's index counts from the end
+  // As a scatter's index counts from the end.
+  append_.position = b_.select(b_.lt(last, b_.index(0)), b_.add(last, b_.index(positions)), last);
   const Value inside = b_.scalar(ScalarOp::bit_and, {b_.scalar(ScalarOp::le, {b_.index(0), append_.position}),
                                                      b_.lt(append_.position, b_.index(positions))});
   for (const size_t operand : {size_t{1}, size_t{2}}) {
@@ -277,7 +279,7 @@ void AttentionRow::store_appended() {
   b_.when(append_.stores_value, [&] { append(append_.value, plan_.v, v_); });
 }
 
-/// One more key and value, if it is `taken` here.
+/// Adds one more key and value to the state, if `taken`.
 AttentionRow::State AttentionRow::join_appended(State state, Value taken) {
   if (append_.query == no_value) return state;
   const Value score =
@@ -319,7 +321,7 @@ Lowered AttentionRow::run() {
     const Matrix visible = matrix(plan_.mask, batch);
     const Value seen = b_.cast(b_.load(visible.ref, visible.base, {}, {}), int64);
     if (cache_ >= 0) own = [this, batch, seen] { compute_appended(batch, seen); };
-    count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // that lie in memory
+    count = b_.min(count, cache_ >= 0 ? b_.sub(seen, b_.index(1)) : seen);  // keys that are in memory
   }
   if (plan_.splits == 0) {
     share_head(count, iterations_for_head(), own);

@@ -1,8 +1,8 @@
-// The attention class, forward: one program for a block of queries of one head, or for the whole head where its keys
-// fit into one block. Keys come in blocks; the running maximum and sum of each query are carried from one to the next,
-// and what was summed before is scaled by exp(old maximum - new maximum) (online softmax; Milakov and Gimelshein,
-// arXiv:1805.02867; Dao et al., arXiv:2205.14135). Blocks that causality hides from all queries of a program are not
-// visited.
+// The attention class, forward. One program computes a block of queries of one head, or the whole head if its keys fit
+// into one block. Keys come in blocks. The running maximum and sum of each query are carried from one block to the
+// next, and earlier sums are scaled by exp(old maximum - new maximum) (online softmax; Milakov and Gimelshein,
+// arXiv:1805.02867; Dao et al., arXiv:2205.14135). Blocks that the causal mask hides from all queries of a program are
+// skipped.
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +18,7 @@ using kernel::Value;
 
 namespace {
 
-// Keys and values are staged once for a head where there are at least this many heads for the threads to share.
+// Keys and values are staged once a head if at least this many heads are there to occupy the threads.
 constexpr int64_t enough_heads = 8;
 
 class AttentionForward : AttentionTiles {
@@ -47,11 +47,12 @@ void AttentionForward::stage_keys(Value first) {
   stage(value_, b_.index(0), v_, first, count, plan_.value_width);
 }
 
-/// The scores of a block of keys, made probabilities by the running maximum, and added to the sums.
+/// Computes the scores of a block of keys, turns them into probabilities with the running maximum, and adds them to the
+/// sums.
 AttentionForward::Row AttentionForward::keys(Value query, Value first, Value visible, Row before) {
   const std::vector<int64_t> four{4, queries_}, two{2, queries_};
   int64_t known = 0;
-  // Rows of the last tile past the keys count for nothing; with a causal mask they are hidden anyway.
+  // Rows of the last tile past the last key must not count. With a causal mask they are hidden already.
   const bool ragged = !plan_.region.causal && !(b_.known(tk_, known) && known % key_rows_ == 0);
   each(visible, key_rows_, [&](Value j) {
     Value key = b_.add(first, j), s = scores(key_, j, query_, key, query, mask_);
@@ -62,13 +63,14 @@ AttentionForward::Row AttentionForward::keys(Value query, Value first, Value vis
     }
     store(score_, s, j, 0);
   });
-  auto larger = [&](Value a, Value b) { return b_.select(b_.lt(a, b), b, a); };  // a NaN is left to the exponential
+  // A NaN is skipped here; it reaches the result through the exponential.
+  auto larger = [&](Value a, Value b) { return b_.select(b_.lt(a, b), b, a); };
   Value m = b_.loop(b_.index(0), visible, b_.index(4), {b_.real(float32, -INFINITY, four)},
                     [&](Value j, const std::vector<Value>& most) {
                       return std::vector<Value>{larger(most[0], load(score_, j, 0, 4, queries_))};
                     })[0];
   m = larger(before.max, b_.reduce(Reducer::max, m, 0));
-  // Where nothing was seen yet the maximum is -inf: exp(-inf - 0) is 0.
+  // Before any key is seen the maximum is -inf: the shift is then 0, since exp(-inf - 0) is 0.
   Value shift = b_.select(b_.scalar(ScalarOp::eq, {m, b_.real(float32, -INFINITY)}), b_.real(float32, 0), m);
   Value sums = b_.loop(
       b_.index(0), visible, b_.index(2), {b_.real(float32, 0, two)}, [&](Value j, const std::vector<Value>& total) {
@@ -85,7 +87,7 @@ AttentionForward::Row AttentionForward::keys(Value query, Value first, Value vis
   return {m, sum};
 }
 
-/// sum = factor · sum + probabilitiesᵀ · values.
+/// Computes sum = factor · sum + probabilitiesᵀ · values.
 void AttentionForward::weigh(Value visible) {
   each(b_.index(queries_), query_rows_, [&](Value i) {
     for (int64_t c = 0; c < value_width_; c += value_part_) {
@@ -99,6 +101,7 @@ void AttentionForward::weigh(Value visible) {
   });
 }
 
+/// Divides the sums by the softmax denominators and stores the block's results and logsumexps.
 void AttentionForward::finish(Value query, Row row) {
   Value count = part_of(tq_, query, queries_);
   Value nothing = b_.scalar(ScalarOp::eq, {row.sum, b_.real(float32, 0)});
@@ -121,7 +124,7 @@ void AttentionForward::finish(Value query, Row row) {
   });
 }
 
-/// A block of queries, from `first` on.
+/// Computes a block of queries, from `first` on.
 void AttentionForward::queries(Value first) {
   stage_transposed(query_, q_, first, part_of(tq_, first, queries_), plan_.width, plan_.region.scale);
   clear(sum_, b_.index(queries_));

@@ -18,7 +18,7 @@ namespace {
 
 int64_t power_of_two(int64_t at_least) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(at_least))); }
 
-/// "attention_48x64x64x32": heads, queries, keys, width.
+/// Returns a kernel name: "attention_48x64x64x32" for heads, queries, keys, width.
 std::string describe(const char* name, const AttentionPlan& plan) {
   int64_t heads = 1;
   for (int64_t extent : plan.batch) heads *= extent;
@@ -27,7 +27,8 @@ std::string describe(const char* name, const AttentionPlan& plan) {
 
 }  // namespace
 
-/// With 32 vector registers a tile of 8 × 2 registers leaves room for its operands, with 16 one of 4 × 2.
+/// Chooses the sizes of tiles. With 32 vector registers a tile of 8 × 2 registers leaves room for its operands; with 16
+/// registers, one of 4 × 2.
 AttentionTiles::AttentionTiles(const LowerContext& cx, Group& group, const char* name)
     : cx_(cx), plan_(group.attention), emit_(cx, group, describe(name, group.attention)), b_(emit_.builder()),
       lanes_(cx.target.machine().lanes(4)) {
@@ -156,8 +157,7 @@ Value AttentionTiles::scores(const Scratch& keys, Value staged, const Scratch& q
   }
   auto column = [&](Value v) { return b_.broadcast(b_.reshape(v, {key_rows_, 1}), dims); };
   if (plan_.region.causal) {
-    // Key `key` + r is seen by query `query` + c where key - query - offset <= c - r; the right side is the same in
-    // every tile.
+    // Query `query` + c sees key `key` + r if key - query - offset <= c - r; the right side is the same in every tile.
     Value first = b_.cast(b_.sub(b_.sub(key, query), b_.index(plan_.region.offset)), int32);
     Value steps = b_.sub(b_.broadcast(b_.arange(queries_, int32), dims), column(b_.arange(key_rows_, int32)));
     s = b_.select(b_.scalar(ScalarOp::le, {first, steps}), s, hidden);

@@ -1,7 +1,7 @@
 #pragma once
-// What the forward and the backward attention kernel have in common. Lanes run along queries: a tile of scores is
-// [keys, queries], made by rank-1 updates from keys read one by one and queries transposed into local scratch, so that
-// the softmax of a row is elementwise over tiles. All that a matmul reads lies in local scratch in float32, padded
+// Shared parts of the forward and the backward attention kernel. Lanes run along queries: a tile of scores is [keys,
+// queries], computed by rank-1 updates from keys read one by one and queries transposed into local scratch, so that the
+// softmax of a row is elementwise over tiles. Everything that a matmul reads is in local scratch in float32, padded
 // with zeros to whole tiles: inner loops have no edges, whatever the sizes, strides and dtypes.
 #include <functional>
 
@@ -26,47 +26,48 @@ class AttentionTiles {
  protected:
   AttentionTiles(const LowerContext& cx, Group& group, const char* name);
 
-  /// Parameters are declared by the first call for each: results before operands.
+  /// Declares a parameter on its first call. Declare results before operands.
   kernel::Ref declare(const AttentionOperand& x, bool written) {
     return x.node < 0 ? -1 : emit_.param(x.node, written);
   }
   Matrix matrix(const AttentionOperand& x, kernel::Value batch);
   Scratch scratch(int64_t rows, int64_t width) { return {b_.local(float32, rows * width), rows, width}; }
 
-  /// rows of `from` beginning at `row`, `count` of them, to scratch rows beginning at `to_row`; rounded up to whole
-  /// tiles, zeros behind.
+  /// Copies `count` rows of `from` from `row` on to scratch rows from `to_row` on, rounded up to whole tiles, with
+  /// zeros past the end.
   void stage(const Scratch& to, kernel::Value to_row, const Matrix& from, kernel::Value row, kernel::Value count,
              int64_t columns);
-  /// `to`[j, i] = scale · from[row + i, j] for the queries of a block; zeros where there are none.
+  /// Stages the queries of a block transposed: `to`[j, i] = scale · from[row + i, j], zeros past the last query.
   void stage_transposed(const Scratch& to, const Matrix& from, kernel::Value row, kernel::Value count, int64_t columns,
                         double scale);
   void clear(const Scratch& s, kernel::Value rows);
 
   kernel::Value load(const Scratch& s, kernel::Value row, int64_t column, int64_t m, int64_t n);
   void store(const Scratch& s, kernel::Value v, kernel::Value row, int64_t column);
-  /// initial + Σ_k a[k] · b[k], where a[k] is a column of m numbers at a_at + k·a_depth, `a_row` apart, and b[k] n
-  /// lanes of row b_row + k of b.
+  /// Returns initial + Σ_k a[k] · b[k]. a[k] is a column of m elements from a_at + k·a_depth on, `a_row` apart; b[k] is
+  /// n lanes of row b_row + k of b.
   kernel::Value matmul(const Scratch& a, kernel::Value a_at, int64_t a_row, int64_t a_depth, const Scratch& b,
                        kernel::Value b_row, int64_t b_column, kernel::Value depth, kernel::Value initial);
-  /// A tile of `m` rows to the rows of a result that exist.
+  /// Stores a tile of `m` rows to the rows of a result that exist.
   void store_result(const Matrix& to, kernel::Value tile, kernel::Value row, kernel::Value count, int64_t column,
                     int64_t columns);
 
-  /// Scores [key_rows, queries] of the keys at row `staged` of `keys`, which are the keys from number `key` on; hidden
-  /// ones are -inf.
+  /// Returns the scores [key_rows, queries] of a tile of keys: those at row `staged` of `keys`, which begin with key
+  /// number `key`. Hidden scores are -inf.
   kernel::Value scores(const Scratch& keys, kernel::Value staged, const Scratch& queries, kernel::Value key,
                        kernel::Value query, const Matrix& mask);
-  /// Keys that some query of the block beginning at `query` sees.
+  /// Returns the number of leading keys that some query of the block from `query` on sees.
   kernel::Value visible_keys(kernel::Value query);
-  /// for (i = 0; i < count; i += step)
+  /// Emits for (i = 0; i < count; i += step).
   void each(kernel::Value count, int64_t step, const std::function<void(kernel::Value)>& body);
   kernel::Value at(kernel::Value row, int64_t stride, int64_t column) {
     return b_.add(b_.mul(row, b_.index(stride)), b_.index(column));
   }
-  kernel::Value batch_index(int64_t blocks, kernel::Value& block);  // of the program
+  kernel::Value batch_index(int64_t blocks, kernel::Value& block);  // head of the program, and its block of queries
   int64_t batches() const;
-  kernel::Value part_of(kernel::Value count, kernel::Value first, int64_t tile);    // min(count - first, tile)
-  kernel::Value rows_left(kernel::Value count, kernel::Value first, int64_t tile);  // no_value where tiles are whole
+  kernel::Value part_of(kernel::Value count, kernel::Value first, int64_t tile);  // min(count - first, tile)
+  // count - first, or no_value if tiles are whole.
+  kernel::Value rows_left(kernel::Value count, kernel::Value first, int64_t tile);
 
   const LowerContext& cx_;
   const AttentionPlan& plan_;
@@ -77,7 +78,7 @@ class AttentionTiles {
   int64_t queries_;              // of a block: lanes of a tile of scores
   int64_t key_rows_;             // rows of a tile of scores
   int64_t query_rows_;           // rows of a tile whose lanes run along a head's width
-  int64_t key_block_;            // keys whose scores are in scratch together
+  int64_t key_block_;            // keys whose scores are in scratch at once
   int64_t part_, value_part_;    // lanes along the widths of a head
   int64_t width_, value_width_;  // padded to whole parts
 };

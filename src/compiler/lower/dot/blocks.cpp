@@ -1,8 +1,8 @@
-// Large products, after Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008). A program
-// has a block of C and goes through K in pieces: it packs its columns of the right side, then, panel after panel, its
-// rows of the left side, and runs tiles of C that fill the vector registers over them. Sums wait in scratch from one
-// piece of K to the next. Each element of C is one chain of fused multiply-adds over ascending k, as in the other
-// forms: no size of a block changes a bit.
+// Large matmuls on CPUs, after Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008). A
+// program has a block of C and walks through K in slices: it packs its columns of the right operand, then its rows of
+// the left operand panel by panel, and for each panel computes tiles of C that fill the vector registers. Sums are kept
+// in scratch between slices of K. Each element of C is one chain of fused multiply-adds over ascending k, as in the
+// other forms, so the block sizes do not change a bit.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -18,15 +18,15 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t most_depth = 256;  // of K at a time: a panel of either side fits into the first-level cache
-constexpr int64_t most_rows = 240,
-                  most_columns = 512;  // of a block: packed columns and sums fit into the L2
-constexpr int64_t unroll = 4;          // steps of K in the innermost loop
+constexpr int64_t most_depth = 256;  // length of a K slice: a panel of either operand fits into the L1 cache
+// Extents of a block: packed columns and sums fit into the L2.
+constexpr int64_t most_rows = 240, most_columns = 512;
+constexpr int64_t unroll = 4;  // steps of k in the innermost loop
 constexpr double least_work = 96.0 * 96 * 96;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/// `extent` in equal parts of at most `most`, multiples of `grain`.
+/// Returns the length of equal parts of `extent`: at most `most`, rounded up to a multiple of `grain`.
 int64_t part(int64_t extent, int64_t most, int64_t grain) {
   int64_t count = (extent + most - 1) / most;
   return round_up((extent + count - 1) / count, grain);
@@ -34,6 +34,7 @@ int64_t part(int64_t extent, int64_t most, int64_t grain) {
 
 }  // namespace
 
+/// Returns whether the matmul is large enough for the block form.
 bool DotLowering::blocks_fit() const {
   bool exchanged = d_.c_n != 1 && d_.c_m == 1;
   int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
@@ -41,11 +42,11 @@ bool DotLowering::blocks_fit() const {
   return work >= least_work && rows >= 12 && columns >= 2 * cx_.target.machine().lanes(size_of(t_)) && d_.k >= 32;
 }
 
-/// Exchanged, A plays the right side, and C comes out as [n, m].
+/// Emits the block form. With `exchanged`, A is the right operand, and C is computed as [n, m].
 void DotLowering::blocks_form(bool exchanged) {
   const int64_t lanes = cx_.target.machine().lanes(size_of(t_)), width = 2 * lanes;
-  const int64_t height =
-      cx_.target.machine().vector_registers >= 32 ? 12 : 6;  // rows of a tile: its sums take 2 · height registers
+  // Rows of a tile: its sums take 2 · height registers.
+  const int64_t height = cx_.target.machine().vector_registers >= 32 ? 12 : 6;
   const int64_t pitch = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(height)));
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
 
@@ -83,8 +84,8 @@ void DotLowering::blocks_form(bool exchanged) {
   };
   const Value zero = b_.index(0);
 
-  // Panels of the right side are [k][width], one after the other; so many steps of k are transposed at once where it is
-  // k that is contiguous.
+  // Packs the right operand in panels [k][width], one after another. Where k is contiguous, `at_once` steps of k are
+  // transposed together.
   auto pack_right = [&](Value k0, Value steps) {
     const int64_t at_once = right.depth == 1 && right.row != 1 ? lanes : 1;
     each(zero, steps, at_once, [&](Value k) {
@@ -97,7 +98,7 @@ void DotLowering::blocks_form(bool exchanged) {
       });
     });
   };
-  // A panel of the left side is [k][pitch], of which `height` are used.
+  // Packs a panel of the left operand, [k][pitch], of which `height` are used.
   auto pack_left = [&](Value i, Value k0, Value steps) {
     const int64_t at_once = left.depth == 1 && left.row != 1 ? lanes : 1;
     const Value exist = even_rows ? b_.index(height) : b_.min(b_.sub(rows_left, i), b_.index(height));
@@ -129,7 +130,7 @@ void DotLowering::blocks_form(bool exchanged) {
     const Value row = b_.add(r0, i), column = b_.add(c0, j);
     store(c, exchanged ? column : row, exchanged ? row : column, strides, {rows_from(i), columns_from(j)}, exchanged);
   };
-  auto piece = [&](Value k0, Value steps, bool last) {  // the last one stores C
+  auto piece = [&](Value k0, Value steps, bool last) {  // the last K slice stores C
     pack_right(k0, steps);
     each(zero, rows_left, height, [&](Value i) {
       pack_left(i, k0, steps);

@@ -1,5 +1,5 @@
-// The forms of the dot class that take a tile of C a program, with the whole of K in one loop. Edges are guarded by
-// limits; in the inner form a column past the end is the last one again, and not stored.
+// The forms of the dot class in which a program computes one tile of C, with the whole of K in one loop. Limits guard
+// the edges; in the inner form a column past the end repeats the last one and is not stored.
 #include <algorithm>
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides
   return offset;
 }
 
-/// program id → batch, and the first row and column of its tile.
+/// Binds the program id to a batch, and computes the first row and column of its tile.
 void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t group) {
   int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
   for (int64_t n : d_.batch) batches *= n;
@@ -51,7 +51,7 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t gr
   a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
   bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
   c_base_ = batch_offset(batch_, d_.c_batch);
-  // The programs of the first row (column) of tiles sum up the operand along k as well.
+  // The programs of the first row (column) of tiles also sum the operand along k.
   if (d_.sum == kernel::OperandSum::a)
     b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });
   if (d_.sum == kernel::OperandSum::b)
@@ -79,7 +79,7 @@ Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<in
   return b_.cast(v, t_);
 }
 
-/// `dims` of c: [m, n], or with n_first [n, m].
+/// Applies the epilogue to `c` and stores it. `c` is [m, n], or [n, m] with `n_first`.
 void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits,
                         bool n_first) {
   if (d_.bias) {
@@ -100,7 +100,7 @@ void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides,
   b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
 }
 
-/// For a block of threads: square tiles of C, and of K what fits beside them into shared memory.
+/// The form for GPUs: square tiles of C, and slices of K in shared memory.
 void DotLowering::shared_form() {
   const auto tile = [](int64_t extent, int64_t most) {
     int64_t size = 16;
@@ -114,7 +114,7 @@ void DotLowering::shared_form() {
   const Value c =
       b_.loop(b_.index(0), k_, b_.index(bk), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& sums) {
         const Value k_limit = b_.sub(k_, k);
-        // Lines along whichever axis is contiguous, so that neighbours read neighbours.
+        // Rows run along the contiguous axis, so that adjacent threads read adjacent elements.
         Value l = a_.depth == 1 || a_.row != 1
                       ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
                       : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
@@ -126,7 +126,8 @@ void DotLowering::shared_form() {
   store(c, m0, n0, {d_.c_m, d_.c_n}, {m_limit, n_limit}, false);
 }
 
-/// Lanes along the columns of the right side. Exchanged, A plays the right side: C comes out as [n, m].
+/// The form with lanes along the columns of the right operand. With `exchanged`, A is the right operand, and C is
+/// computed as [n, m].
 void DotLowering::outer_form(bool exchanged) {
   const int64_t lanes = cx_.target.machine().lanes(size_of(t_));
   const int64_t rows_extent = exchanged ? d_.n : d_.m, columns_extent = exchanged ? d_.m : d_.n;
@@ -155,7 +156,7 @@ void DotLowering::outer_form(bool exchanged) {
   store(c, m0, n0, strides, {row_limit, column_limit}, exchanged);
 }
 
-/// Lanes along K: sums[j][i, lane] over the k of one lane, for a block of m (i) and each of a few n (j).
+/// The form with lanes along K: sums[j][i, lane] over the k of one lane, for a block of rows i and a few columns j.
 void DotLowering::inner_form() {
   const int64_t lanes = cx_.target.machine().lanes(size_of(t_));
   int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = d_.m >= 4 ? 4 : std::min<int64_t>(8, d_.n);
@@ -164,15 +165,15 @@ void DotLowering::inner_form() {
   tiles(bm, bn, m0, n0);
   Value m_limit = b_.sub(m_, m0), n_left = b_.sub(n_, n0);
   Value full = b_.mul(b_.scalar(ScalarOp::floordiv, {k_, b_.index(lanes)}), b_.index(lanes));
-  // With few rows the product is as fast as B comes in: the next program's part of it is asked for.
+  // With few rows, loading B is the limit: the next program's part of it is prefetched.
   const bool few_rows = cx_.target.machine().prefetches() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
   std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
   auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
     Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
     std::vector<Value> next;
     for (int64_t j = 0; j < bn; ++j) {
-      Value n = b_.min(b_.add(n0, b_.index(j)),
-                       b_.sub(n_, b_.index(1)));  // past the end: the last column again, never stored
+      // Past the end: repeat the last column, which is not stored.
+      Value n = b_.min(b_.add(n0, b_.index(j)), b_.sub(n_, b_.index(1)));
       if (few_rows && limit == no_value)
         b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
       Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});

@@ -1,14 +1,13 @@
 #pragma once
-// The dot class: a tile or block of C a program. Forms, chosen by extents and strides:
-//   blocks   large products: panels of both sides are packed into scratch, sums stay in registers
-//            (lower/dot/blocks.cpp)
+// The dot class: a program computes a tile or block of C. The form is chosen by extents and strides:
+//
+//   blocks   large matmuls: panels of both operands are packed into scratch, sums stay in registers (blocks.cpp)
 //   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
-//   rows     lanes along M (A's columns are contiguous): the same with the roles of A and B exchanged, C stored
-//            transposed
-//   shared   for blocks of threads: a square tile of C, pieces of K in shared memory
-//   matmul   for tensor cores: one instruction makes the tile in scratch, panels of it are finished and stored
-//            (lower/dot/matmul.cpp)
-//   inner    lanes along K (both contiguous in K): partial sums, added up by a tree at the end
+//   rows     lanes along M (A's columns are contiguous): the same with A and B exchanged, C stored transposed
+//   shared   GPUs: a square tile of C, slices of K in shared memory
+//   matmul   tensor cores: one instruction computes the tile in scratch, then panels of it are finished and stored
+//            (matmul.cpp)
+//   inner    lanes along K (both operands are contiguous in K): partial sums, added by a tree at the end
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@
 
 namespace weft::compiler {
 
-/// One operand as a matrix [rows, k] with strides, in the compute dtype when loaded.
+/// One operand as a matrix [rows, k] with strides; loads convert it to the compute dtype.
 struct Side {
   kernel::Ref ref;
   Dtype dtype;
@@ -50,8 +49,8 @@ class DotLowering {
 
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
              std::vector<kernel::Value> limits, bool n_first);
-  /// `together`: so many rows of tiles alternate, so that programs that run at the same time share rows and columns of
-  /// the operands.
+  /// Binds the program id to a batch and a tile of bm × bn. `group`: rows of tiles that alternate, so that programs
+  /// that run at the same time share rows and columns of the operands.
   void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t group = 1);
   void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
   kernel::Value nothing(std::vector<int64_t> dims) {
@@ -68,7 +67,7 @@ class DotLowering {
   Side a_{}, bb_{};
   kernel::Value c_base_ = kernel::no_value, m_ = kernel::no_value, n_ = kernel::no_value, k_ = kernel::no_value,
                 batch_ = kernel::no_value;
-  Dtype t_ = float32;  // of the sums
+  Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
 };
 

@@ -1,7 +1,7 @@
-// Products for tensor cores: a program makes a tile of C with one instruction (kernel::Op::matmul), which reads both
-// operands from memory whatever their strides, and leaves the sums in scratch. Then it takes panels of the tile, adds
-// bias and residual, applies the activation and stores. Sums are float32; their order is the target's, so that the bits
-// are those of every run, but not those of the other forms.
+// Matmuls on tensor cores. One instruction (kernel::Op::matmul) computes a program's tile of C: it reads both operands
+// from memory with any strides and leaves the sums in scratch. The program then loads panels of the tile, adds bias and
+// residual, applies the activation and stores. Sums are float32 in the target's order: the bits are the same in every
+// run, but differ from those of the other forms.
 #include <algorithm>
 #include <span>
 
@@ -14,7 +14,7 @@ using kernel::Value;
 
 namespace {
 
-/// Tiles of C. `rate`: how fast an SM gets through them beside the fastest.
+/// A tile of C. `rate`: an SM's speed with it, relative to the fastest.
 struct MatmulTile {
   int64_t rows, columns;
   kernel::MatmulSchedule schedule;
@@ -31,14 +31,15 @@ constexpr MatmulTile tiles_of_tf32[] = {
     {128, 64, {32, 4, 32, 32}, 0.8},
     {64, 64, {32, 4, 32, 32}, 0.7},
 };
-constexpr int64_t line_of_scratch = 8;  // elements that keep the rows of the tile in different banks
-constexpr int64_t tiles_of_group =
-    4;  // rows of tiles that alternate: what runs at the same time then reads less than the L2 holds
+constexpr int64_t line_of_scratch = 8;  // padding that puts the rows of the tile into different banks
+// Rows of tiles that alternate, so that programs that run at the same time read less than the L2 holds.
+constexpr int64_t tiles_of_group = 4;
 
+/// Returns the bytes of shared memory that a program with this tile needs, for operands of `size` bytes an element.
 int64_t tile_bytes(const MatmulTile& t, int64_t size) {
   const int64_t ring = t.schedule.stages * (t.rows + t.columns) * t.schedule.depth * size,
                 sums = t.rows * (t.columns + line_of_scratch) * 4;
-  return std::max(ring, sums) + 2048 + 4 * t.columns;  // and what is aligned, and exchanged between threads
+  return std::max(ring, sums) + 2048 + 4 * t.columns;  // plus alignment, and what threads exchange
 }
 
 }  // namespace
@@ -48,12 +49,12 @@ bool DotLowering::matmul_fits() const {
          (d_.a != float32 || d_.numerics.tf32) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
 }
 
-/// Exchanged, A plays the right side, and C comes out as [n, m].
+/// Emits the tensor-core form. With `exchanged`, A is the right operand, and C is computed as [n, m].
 void DotLowering::matmul_form(bool exchanged) {
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
   int64_t batches = 1;
   for (int64_t n : d_.batch) batches *= n;
-  // SMs take tile after tile, and all wait for the last one.
+  // Chooses the tile that finishes first: SMs process tiles in waves, and all wait for the last one.
   const int64_t processors = cx_.target.machine().processors;
   const MatmulTile* tile = nullptr;
   double least = 0;

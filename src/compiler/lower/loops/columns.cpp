@@ -1,6 +1,6 @@
-// Column reductions over much data. A program has a panel of columns, as many as make a run of memory that is read at
-// full speed, and goes through the rows a few at a time; the sums of its columns wait in scratch. The sum of a column
-// has the same order in a panel of any width. With clusters, many warps share a panel.
+// Column reductions over large data. A program has a panel of columns, wide enough for full memory bandwidth, and walks
+// through the rows a few at a time; the columns' sums are in scratch. The order of a column's sum does not depend on
+// the panel's width. With clusters, many warps share a panel.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -15,13 +15,13 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
-constexpr size_t most_partial_sums = 4;       // of a part of columns
-constexpr int64_t bytes_in_flight = 4 << 10;  // that a warp has under way: 32 registers a thread
+constexpr size_t most_partial_sums = 4;       // partial sums of each column in a part
+constexpr int64_t bytes_in_flight = 4 << 10;  // in flight for a warp: 32 registers a thread
 
 }  // namespace
 
-/// Columns of a panel, or 0 where one tile of columns at a time does as well: the data fits into a cache, or the group
-/// does more than reduce.
+/// Returns the columns of a panel, or 0 if single tiles of columns are as good: the data fits into a cache, or the
+/// group does more than reduce.
 int64_t RowLowering::panel() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
     return 0;
@@ -34,6 +34,8 @@ int64_t RowLowering::panel() const {
   return width > schedule_.width ? width : 0;
 }
 
+/// Emits the kernel for panels of `width` columns. In a block of `rows_at_once` rows each tile of columns loads its
+/// sums once, and adds four interleaved partial sums.
 void RowLowering::panel_passes(int64_t width) {
   kernel::Builder& b = emit_.builder();
   const int64_t tile = schedule_.width, count = extent_of(serial_), whole_rows = count / rows_at_once * rows_at_once;
@@ -45,7 +47,8 @@ void RowLowering::panel_passes(int64_t width) {
   Value left = b.sub(b.index(schedule_.lane_extent), first_lane_);
   Value end = schedule_.lane_extent % width == 0 ? b.index(width) : b.min(left, b.index(width));
 
-  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {  // body(position in the panel, sums)
+  // Calls body(position in the panel, sums) for each tile.
+  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {
     b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, b.add(first_lane_, at), tile, even ? no_value : b.sub(left, at));
@@ -98,7 +101,7 @@ void RowLowering::panel_passes(int64_t width) {
   });
 }
 
-/// How many elements of a column a warp loads before it adds up the first of them.
+/// Returns how many elements of a column a warp loads before it adds the first of them.
 size_t RowLowering::unroll_of_columns() {
   Reads all;
   for (const Statement& statement : statements_)
@@ -111,8 +114,8 @@ size_t RowLowering::unroll_of_columns() {
       std::clamp<int64_t>(bytes_in_flight / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
 }
 
-/// One part of what is reduced: several elements at a time, whose loads are under way together. What is left behind the
-/// last of as many is the last part's.
+/// Reduces one part of the columns, of `count`: several elements at a time, with all their loads in flight together.
+/// The remainder of that unrolling belongs to the last part.
 std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
   const std::vector<Value> start = identities(0);
@@ -138,8 +141,8 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
   });
 }
 
-/// Warps take a part each of what is reduced (a parallel loop, kernel/tile.h). What they leave is reduced in the order
-/// of the parts.
+/// Divides what is reduced among warps (a parallel loop, kernel/tile.h) and combines their results in the order of the
+/// parts.
 void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
   const int64_t iterations = schedule_.cluster, width = schedule_.width;

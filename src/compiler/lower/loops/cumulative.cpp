@@ -1,8 +1,7 @@
-// The cumulative class: an axis reduced up to each of its elements. Where the axis is the innermost in memory, lanes
-// run along it: a block is reduced in registers by doubling (Hillis and Steele 1986), and what all blocks before it
-// came to is carried on. Otherwise lanes run across the axes inside it, and the loop along the axis carries a tile.
-// Each row is one program, so that the bits depend on nothing but the shape. What the operand is computed from is
-// computed here.
+// The cumulative class: an axis reduced up to each of its elements. If the axis is innermost in memory, lanes run along
+// it: a block is reduced in registers by doubling (Hillis and Steele 1986), and the total of all earlier blocks is
+// carried. Otherwise lanes run along the axes inside it, and the loop along the axis carries a tile. Each row or panel
+// is one program, so the bits depend on the shape alone. The operand's expression is computed inline.
 #include <algorithm>
 
 #include "base/error.h"
@@ -41,7 +40,7 @@ class CumulativeLowering {
   }
 
  private:
-  /// Index of the element at (outer, along, inner).
+  /// Returns the index of the element at (outer, along, inner).
   std::vector<Expr> index_at(Expr outer, Expr inner) const {
     std::vector<Expr> index;
     const auto unroll = [&](Expr flat, const std::vector<int64_t>& extents, int64_t count) {
@@ -78,7 +77,7 @@ class CumulativeLowering {
     return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
   }
 
-  /// Lane l holds the lanes up to it, combined.
+  /// Returns the block's cumulative reduction: lane l combines the lanes up to it.
   Value block_cumulative(Value v, int64_t width) {
     const Value lanes = b_.arange(width);
     for (int64_t far = 1; far < width; far *= 2) {
@@ -90,6 +89,7 @@ class CumulativeLowering {
     return v;
   }
 
+  /// Emits the form with lanes along the axis; returns the grid.
   int64_t along_rows() {
     const int64_t width = width_for(n_.type.shape[axis_].bound());
     const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1));
@@ -104,7 +104,7 @@ class CumulativeLowering {
       emit_.bind_lanes(along_, first, width, whole ? no_value : b_.sub(length, first));
       Value v = operand(index, width);
       if (reverse_ && !whole)
-        v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes behind the end would be combined into all
+        v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes past the end would be combined into all others
       const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_cumulative(v, width));
       emit_.store(node_, index, exclusive_ ? b_.shift(total, before, reverse_ ? -1 : 1) : total, false);
       const Value next = b_.extract(total, reverse_ ? 0 : width - 1);
@@ -114,6 +114,7 @@ class CumulativeLowering {
     return outer_volume_;
   }
 
+  /// Emits the form with lanes along the axes inside the axis; returns the grid.
   int64_t across_rows() {
     const int64_t width = width_for(inner_volume_), blocks = (inner_volume_ + width - 1) / width;
     const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1)),

@@ -1,6 +1,6 @@
-// GEMVs (rewrite/gemv.h), for devices of many threads. A program has a few rows of the matrix and goes
-// through them side by side: the vector is read once for all of them, and so many loads are under way that memory is
-// never idle. It is as small as a warp, so that nobody waits for anybody else's part of a sum.
+// GEMV kernels (rewrite/gemv.h), for GPUs. A program computes a few rows of the matrix together: the vector is read
+// once for all of them, and enough loads are in flight to keep memory busy. A program is one warp, so no thread waits
+// for another warp's part of a sum.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace weft::compiler {
 
 namespace {
 
-// Words of the matrix that each lane has on their way to it.
+// Words of the matrix that each lane has in flight.
 constexpr int64_t loads_at_once = 16;
 
 }  // namespace
@@ -30,8 +30,8 @@ bool gemv_only(const Ir& ir, const Group& group) {
   return any;
 }
 
-/// One pass over the matrix, after what is summed over the row alone: no product reads another one's result. The
-/// matrix's rows and their length are known.
+/// Returns whether the GEMV form applies: one pass over the matrix, after the sums over the vector alone, and no GEMV
+/// reads another's result. The matrix's extents must be static.
 bool RowLowering::side_by_side() {
   if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
   const auto is_gemv = [&](const Statement& s) { return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].gemv; };
@@ -45,20 +45,21 @@ bool RowLowering::side_by_side() {
   });
 }
 
-/// A sum over the row alone, such as that of its squares: one of them does for all rows of the matrix.
+/// Returns whether a sum depends on the vector alone, such as the sum of its squares: one value serves all rows of the
+/// matrix.
 bool RowLowering::is_same_for_all(const Statement& statement) const {
   const std::vector<int>& factors = cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs;
   return factors[0] == factors[1] && cx_.ir[factors[0]].op == graph::Op::broadcast;
 }
 
-/// How many of the sums are products with rows of the matrix.
+/// Returns the number of sums that multiply rows of the matrix.
 size_t RowLowering::gemvs() const {
   return static_cast<size_t>(std::count_if(statements_.begin(), statements_.end(), [&](const Statement& s) {
     return cx_.ir[s.root.node].gemv && !is_same_for_all(s);
   }));
 }
 
-/// A tile of every row of the matrix begins to come in: what is then known of each row.
+/// Begins to load a tile of every row of the matrix. Returns a scope with the loaded values for each row.
 RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::vector<Value>& rows) {
   Scopes tiles;
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
@@ -75,8 +76,8 @@ RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::
   return tiles;
 }
 
-/// The sums over the row that stand before the products, in its tiles: what is made of those on the way is there for
-/// the products.
+/// Computes the sums over the vector that the GEMVs need, tile by tile. The values made on the way are kept in scopes
+/// by tile, for the GEMVs.
 void RowLowering::norm_of_row(Value row) {
   kernel::Builder& b = emit_.builder();
   emit_.bind(program_, row);
@@ -97,20 +98,20 @@ void RowLowering::norm_of_row(Value row) {
   row_roots(gemv_pass_);
 }
 
-/// A tile of every row of the program into its sums. `row`: what is known of the vector's tile.
+/// Adds a tile of each of the program's rows to the rows' sums. `row`: the known values of the vector's tile.
 std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vector<Value>& rows,
                                           std::vector<Value> sums, Scopes tiles, Emitter::Scope row) {
   kernel::Builder& b = emit_.builder();
-  const auto each = [&](auto&& body) {  // every factor of every product
+  const auto each = [&](auto&& body) {  // of each GEMV: its two factors
     for (const Statement& statement : statements_)
       if (cx_.ir[statement.root.node].gemv) body(statement, cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs);
   };
   emit_.enter_scope(std::move(row));
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
   emit_.bind(program_, rows[0]);
-  each([&](const Statement& statement, const std::vector<int>& factors) {
-    emit_.value(factors[0], statement.operand);
-  });  // the same for all rows
+  // The vector, which all rows share.
+  each(
+      [&](const Statement& statement, const std::vector<int>& factors) { emit_.value(factors[0], statement.operand); });
   const size_t each_row = sums.size() / rows.size();
   size_t k = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -132,6 +133,8 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
   return sums;
 }
 
+/// Emits the whole GEMV kernel: early loads, the sums over the vector, the loop over the matrix, and the results of
+/// each row.
 void RowLowering::gemv_rows() {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(outer_), width = schedule_.width, length = schedule_.lane_extent;
@@ -141,21 +144,20 @@ void RowLowering::gemv_rows() {
   std::vector<Value> row_indices, sums;
   for (int64_t r = 0; r < rows; ++r) {
     const Value row = b.add(first, b.index(r));
-    row_indices.push_back(
-        count % rows == 0 ? row
-                          : b.min(row, b.index(count - 1)));  // past the end: the last row again, which is not stored
+    // Past the end: repeat the last row, and do not store it.
+    row_indices.push_back(count % rows == 0 ? row : b.min(row, b.index(count - 1)));
     for (Value v : identities(gemv_pass_)) sums.push_back(v);
   }
   for (int node : group_.reads) emit_.param(node, false);
-  // The matrix comes in before anything else, as it need not be waited for: `together` tiles of each row, of which the
-  // first ones are there when the vector is.
+  // The matrix is loaded first, since no earlier kernel writes it: `unroll` tiles of each row. The first of them have
+  // arrived when the vector has.
   const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * gemvs())),
                 step = unroll * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;
   for (int64_t at = 0; at < first_part; at += width)
     ahead.push_back(matrix_tiles(b.index(at), limit_at(at), row_indices));
-  // What is made of the sums reads memory as well, which need not be waited for then.
+  // Other operands of the results are loaded early as well.
   std::vector<Emitter::Scope> scopes;
   for (Value row : row_indices) {
     emit_.push_scope();

@@ -1,4 +1,4 @@
-// The passes of map, row and column kernels.
+// Lowers map, row and column kernels: splits the domain into program, lane and loop axes, and emits the passes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +36,7 @@ std::string RowLowering::kernel_name() const {
   return name + fmt::format("_{}", group_.roots.back().node);
 }
 
-/// pass(reduction) = 1 + the latest pass of a reduction it depends on; pass(map) = that of the reductions it depends
-/// on, plus one.
+/// Assigns statements to passes: a reduction to the pass after the latest reduction that it depends on, a map likewise.
 void RowLowering::order_passes() {
   const std::vector<int> passes = root_passes(cx_.ir, cx_.grouping, group_);
   for (size_t k = 0; k < passes.size(); ++k) {
@@ -60,14 +59,14 @@ void RowLowering::split_domain() {
   }
 }
 
-/// The domain variables as digits of one number that runs through them row-major.
+/// Returns the domain variables as row-major digits of one flat index.
 std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, Expr number) {
   std::vector<int64_t> extents, flat{extent_of(vars)};
   for (const DomainVariable& v : vars) extents.push_back(v.extent.bound());
   return ix::reindex_reshape(*group_.cx, std::span<const Expr>(&number, 1), extents, flat);
 }
 
-/// Domain variables become digits of the program, lane and loop variables; the roots' indices follow.
+/// Replaces the domain variables in the statements' indices by digits of the program, lane and loop variables.
 void RowLowering::substitute_domain() {
   ix::Context& icx = *group_.cx;
   std::map<int64_t, Expr> by_id;
@@ -91,6 +90,7 @@ void RowLowering::substitute_domain() {
   }
 }
 
+/// Chooses the form of the kernel and emits it.
 Lowered RowLowering::run() {
   order_passes();
   split_domain();
@@ -124,8 +124,8 @@ Lowered RowLowering::run() {
   }
   bind_programs();
 
-  Value inside =
-      no_value;  // a symbolic program axis is covered up to its bound: programs beyond the symbol's value do nothing
+  // A symbolic program axis has programs up to its bound: those past the symbol's value do nothing.
+  Value inside = no_value;
   for (size_t k = 0; k < outer_.size(); ++k) {
     if (outer_[k].extent.is_static()) continue;
     Value ok = b.lt(emit_.index_value(digits(outer_, program_)[k]), emit_.extent(outer_[k].extent));
@@ -141,8 +141,8 @@ Lowered RowLowering::run() {
   return finish();
 }
 
-/// Lanes of a row are added up by a tree as wide as a tile; columns have one order in tiles of any width, and another
-/// one in panels.
+/// Returns the reduction order: results have equal bits if it is equal. The lanes of a row are combined by a tree as
+/// wide as a tile. Columns have one order in tiles of any width, and another in panels.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
   if (schedule_.kind == RowClass::column) return panel() > 0 ? -2 : schedule_.cluster > 1 ? -1 - schedule_.cluster : -1;
@@ -158,7 +158,7 @@ Lowered RowLowering::finish() {
   return lowered;
 }
 
-/// Program id → (row, block of lanes).
+/// Binds the program id to (row, block of lanes).
 void RowLowering::bind_programs() {
   kernel::Builder& b = emit_.builder();
   Value row = b.program_id(), block = b.index(0);
@@ -175,7 +175,7 @@ void RowLowering::bind_programs() {
   first_lane_ = b.mul(block, b.index(schedule_.block));
 }
 
-/// How many lanes there are in all: a number, a symbol's value, or the argument of a kernel that serves all lengths.
+/// Returns the number of lanes in all: a constant, a symbol's value, or the argument of a kernel for all lengths.
 Value RowLowering::lane_count() {
   if (dynamic_extent_) return emit_.argument("n", {schedule_.lane_extent, nullptr});
   if (is_static(lanes_)) return emit_.builder().index(schedule_.lane_extent);
@@ -194,7 +194,7 @@ void RowLowering::passes() {
   row_roots(passes_);
 }
 
-/// One tile, and no loop over lanes.
+/// Returns whether the lanes fit into one tile, without a loop over lanes.
 bool RowLowering::one_tile() const {
   return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column);
 }
@@ -209,15 +209,16 @@ void RowLowering::pass(int p) {
   else lane_loop(p);
 }
 
-/// Full tiles in a loop, then what is left under a limit; long arithmetic without reductions stands there once, under
-/// the limit, because compilers take as long over a second copy as over the first, and the check is little beside it.
+/// Emits pass p as a loop over full tiles and a remainder under a limit. Long arithmetic without reductions is emitted
+/// once, with the limit on every tile: a second copy would double the compile time, and the check costs little in
+/// comparison.
 void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   hoist(p, {lane_});
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
   if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
-  constexpr double long_arithmetic = 100;  // operations an element: random numbers are some two hundred
+  constexpr double long_arithmetic = 100;  // operations an element: random numbers take about two hundred
   if (cx_.target.machine().wants_loads_in_flight() && schedule_.kind == RowClass::map &&
       schedule_.flops > long_arithmetic) {
     b.loop(lo, hi, step_width, {}, [&](Value at, const std::vector<Value>&) {
@@ -257,8 +258,8 @@ void RowLowering::lane_loop(int p) {
   finish_reductions(p, carried);
 }
 
-/// Lanes stand still on the columns; the reduced elements come one by one, in turn to a few partial results: an
-/// addition takes several cycles, but several of them can be under way.
+/// Emits pass p of a column kernel: lanes stay on the columns while a loop runs over the reduced elements. They are
+/// distributed over a few partial results, since an addition takes several cycles but several can be in flight.
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
@@ -266,14 +267,15 @@ void RowLowering::inner_loop(int p) {
   const std::vector<Value> start = identities(p);
   const size_t reductions = start.size(), unroll = reductions > 0 && batches_loads(p) ? unroll_of(reductions) : 0;
   const size_t most_parts = reductions > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
-  // Additions of several reductions alternate by themselves.
+  // Additions of several reductions already alternate.
   const size_t parts =
       unroll > 0 ? std::min({most_parts, std::bit_floor(unroll), std::bit_floor(std::max<size_t>(1, 16 / reductions))})
                  : most_parts;
   std::vector<Value> carried;
   for (size_t part = 0; part < parts; ++part) carried.insert(carried.end(), start.begin(), start.end());
 
-  auto one = [&](Value at, const std::vector<Value>& values, size_t part) {  // one element into partial result `part`
+  // Adds one element to partial result `part`.
+  auto one = [&](Value at, const std::vector<Value>& values, size_t part) {
     emit_.push_scope();
     emit_.bind(loop_, at);
     std::vector<Value> own(values.begin() + static_cast<std::ptrdiff_t>(part * reductions),
@@ -300,8 +302,8 @@ void RowLowering::inner_loop(int p) {
   finish_reductions(p, combine_parts(p, carried, parts));
 }
 
-/// Does an element of the loop take more than one load? What is read alone, one element after the other, is on its way
-/// sooner without turns.
+/// Returns whether an element of the loop takes more than one load. A single load per element is in flight sooner
+/// without unrolling.
 bool RowLowering::batches_loads(int p) {
   size_t reads = 0;
   for (const Statement& statement : statements_)
@@ -309,8 +311,8 @@ bool RowLowering::batches_loads(int p) {
   return reads > 1;
 }
 
-/// Elements of a turn, for threads: a divisor of the innermost axis, so that those of one turn lie in one line of it.
-/// 0: no divisor is of use.
+/// Returns the elements of an unrolled iteration on a GPU: a divisor of the innermost axis, so that they are adjacent
+/// on it, or of the whole extent. 0: no useful divisor.
 size_t RowLowering::unroll_of(size_t reductions) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
   if (!cx_.target.machine().wants_loads_in_flight() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
@@ -321,9 +323,9 @@ size_t RowLowering::unroll_of(size_t reductions) const {
   return 0;
 }
 
-/// The loop in turns of several elements, from the first turn to before the last, distributed over `parts` partial
-/// results. What they have in common (a window's position, a pixel that several windows see) is known from their
-/// indices and made once.
+/// Emits the unrolled loop, from iteration `first` to before `last`, over `parts` partial results. What the elements of
+/// an iteration share (a window's position, a pixel that several windows cover) is recognized by its index and computed
+/// once.
 std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& initial, size_t unroll, size_t parts,
                                               Value first, Value last) {
   kernel::Builder& b = emit_.builder();
@@ -348,7 +350,7 @@ std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& i
       const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * reductions);
       for (const Statement& statement : statements_)
         if (statement.pass == p && statement.root.kind == RootKind::full)
-          emit_.forget(statement.root.node);  // the last element's, where it was made for its readers alone
+          emit_.forget(statement.root.node);  // drop the previous element's value of a map without a buffer
       std::swap(statements_, elements[k]);
       const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(reductions)});
       std::swap(statements_, elements[k]);
@@ -359,7 +361,7 @@ std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& i
   });
 }
 
-/// So many partial results that loads are under way all the time; few enough to stay in registers.
+/// Returns the number of partial results: enough to keep loads in flight, few enough to stay in registers.
 size_t RowLowering::parts_of(size_t reductions) const {
   if (!cx_.target.machine().wants_loads_in_flight()) return 4;
   size_t parts = 16;
@@ -367,7 +369,7 @@ size_t RowLowering::parts_of(size_t reductions) const {
   return parts;
 }
 
-/// (0 + 1) + (2 + 3), for each reduction.
+/// Combines the partial results of each reduction pairwise: (0 + 1) + (2 + 3).
 std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
   const size_t reductions = carried.size() / parts;
   std::vector<ScalarOp> ops;
@@ -383,6 +385,7 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
   return carried;
 }
 
+/// Emits the parts of pass p that do not depend on `varying` before its loop.
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
   for (const Statement& statement : statements_) {
     if (statement.pass != p || statement.root.kind == RootKind::row) continue;
@@ -404,7 +407,7 @@ std::vector<Value> RowLowering::identities(int p) {
   return values;
 }
 
-/// Sums of products down columns: a multiplication and an addition are one instruction of a thread.
+/// Returns whether the statement sums products down columns, which is one fused multiply-add an element.
 bool RowLowering::sums_products(const Statement& statement) const {
   const IrNode& node = cx_.ir[statement.root.node];
   return cx_.target.machine().fuses_multiply_add() && schedule_.kind == RowClass::column &&
@@ -412,8 +415,8 @@ bool RowLowering::sums_products(const Statement& statement) const {
          node.type.dtype == float32;
 }
 
-/// One tile of pass p: every reduction takes it in, every full root is stored. Stores come last: an update in place
-/// must not be read as an old value.
+/// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since an update
+/// in place must not be read instead of the old value.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;

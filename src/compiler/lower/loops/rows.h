@@ -1,6 +1,6 @@
 #pragma once
-// The classes map, row and column as one walk over the roots of a group in passes. A pass is one loop over the inner
-// domain; reductions that depend on other reductions of the group come in a later pass, and full roots in the pass
+// Lowers the classes map, row and column by one walk over the roots of a group in passes. A pass is one loop over the
+// inner domain. Reductions that depend on other reductions of the group run in a later pass, and full roots in the pass
 // after the last reduction that they need.
 #include <map>
 #include <set>
@@ -13,15 +13,15 @@
 
 namespace weft::compiler {
 
-/// Points of the domain that the variables span, symbols at their bounds.
+/// Returns the number of points that the variables span, symbols at their bounds.
 int64_t extent_of(const std::vector<DomainVariable>& vars);
 bool is_static(const std::vector<DomainVariable>& vars);
 
 struct Statement {
   bool reduces() const { return root.kind == RootKind::reduce || root.kind == RootKind::column; }
 
-  Root root;                      // with index expressions in program and lane variables
-  std::vector<ix::Expr> operand;  // reductions and columns: index of what is reduced
+  Root root;                      // index expressions use the program, lane and loop variables
+  std::vector<ix::Expr> operand;  // reductions and columns: index of the operand
   int pass = 0;
 };
 
@@ -62,13 +62,13 @@ class RowLowering {
   void finish_root(const Statement& statement, kernel::Value v);
   void row_roots(int p);
 
-  // lower/loops/rows_reuse.cpp: what several passes want
-  /// A value that a later pass wants again: it waits in scratch as wide as the row.
+  // lower/loops/rows_reuse.cpp: values that several passes need
+  /// A value that a later pass needs again, kept in scratch as wide as the row.
   struct Reused {
     int node;
     std::vector<ix::Expr> index;
-    int made;              // pass
-    std::set<int> wanted;  // later passes
+    int made;              // pass that computes it; -1: loaded before all passes
+    std::set<int> wanted;  // later passes that read it
     kernel::Ref scratch = -1;
   };
   using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
@@ -85,14 +85,14 @@ class RowLowering {
   int64_t scratch_share() const;
   kernel::Value scratch_offset();
 
-  // lower/loops/rows_overlap.cpp: the last pass of a row along with the last but one of the next
+  // lower/loops/rows_overlap.cpp: the last pass of a row merged with the last but one of the next
   int64_t rows_of_program() const;
   void overlapped_passes(int64_t rows);
   std::vector<kernel::Value> overlapped_row(kernel::Value row, const std::vector<kernel::Value>& previous);
   std::vector<kernel::Value> row_values();
   void define_row_values(const std::vector<kernel::Value>& values);
 
-  // lower/loops/gemv.cpp: a few rows of a matrix side by side
+  // lower/loops/gemv.cpp: a few rows of a matrix at a time
   bool side_by_side();
   void norm_of_row(kernel::Value row);
   bool is_same_for_all(const Statement& statement) const;
@@ -103,19 +103,19 @@ class RowLowering {
   size_t gemvs() const;
   void gemv_rows();
 
-  // lower/loops/rows_cluster.cpp: a row's parts by blocks of a cluster
+  // lower/loops/rows_cluster.cpp: a row shared by the blocks of a cluster
   int64_t part() const;
   std::vector<kernel::Value> part_loop(int p, kernel::Value first, kernel::Value count);
   void pass_by_cluster(int p, bool first);
   void rows_by_cluster();
 
-  // lower/loops/rows_columns.cpp: sums along the rows beside what is computed for each
+  // lower/loops/rows_columns.cpp: row kernels that also sum columns
   void rows_of_parts();
   size_t column_of(const Statement& statement) const;
   std::vector<kernel::Value> fetch(const Reads& reads, kernel::Value row);
   void prefetch_after(const Reads& reads, kernel::Value row);
 
-  // lower/loops/columns.cpp: columns in panels that are as wide as memory likes
+  // lower/loops/columns.cpp: column reductions in wide panels or shared by warps
   int64_t panel() const;
   void panel_passes(int64_t width);
   size_t unroll_of_columns();
@@ -138,17 +138,16 @@ class RowLowering {
   int64_t grid_ = 1, blocks_ = 1;
   bool dynamic_extent_ = false;
   bool overlapped_ = false;
-  int gemv_pass_ = 0;                   // GEMVs: the pass behind those of the row's norm
-  std::vector<Emitter::Scope> normed_;  // by tile of the row: what the norm has made
-  kernel::Value part_count_ = kernel::no_value,
-                scratch_shift_ = kernel::no_value;  // parts of a row: elements of the iteration's; by how much its
-                                                    // scratch lies further on than its lanes
-  std::vector<kernel::Ref> sums_;                   // by statement: a reduction's numbers of all parts
-  std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // behind the last parallel loop
+  int gemv_pass_ = 0;                   // GEMVs: the pass after those of the vector's norm
+  std::vector<Emitter::Scope> normed_;  // GEMVs: by tile of the vector, the values that the norm computed
+  // Rows shared by a cluster: elements of the current part, and how much further its scratch begins than its lanes.
+  kernel::Value part_count_ = kernel::no_value, scratch_shift_ = kernel::no_value;
+  std::vector<kernel::Ref> sums_;  // by statement: scratch for a reduction's results of all parts
+  std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // stored after the last parallel loop
   std::vector<Reused> reused_;
   std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
-  std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // of pass 0
-  std::vector<kernel::Value> column_sums_;  // of the columns, in the order of their statements: up to the current row
+  std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // loads of pass 0
+  std::vector<kernel::Value> column_sums_;  // sums of the columns, by column statement, up to the current row
 };
 
 }  // namespace weft::compiler

@@ -1,7 +1,7 @@
-// Long rows of which a device's blocks of threads take a part each (Machine::max_cluster): every pass is a parallel
-// loop (kernel/tile.h) over the parts. What an iteration reduces it leaves as one number a reduction; behind the loop
-// the numbers of all parts are reduced in their order, by every block for itself, so that the next pass begins. What
-// several passes want of a part waits in scratch of its own.
+// Long rows shared by the blocks of a cluster (Machine::max_cluster): every pass is a parallel loop (kernel/tile.h)
+// over parts of the row. An iteration leaves one partial result for each reduction. After the loop every block combines
+// the partial results of all parts itself, in order, so that the next pass can begin. Values of a part that several
+// passes need are kept in scratch.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"
@@ -17,13 +17,13 @@ constexpr int64_t whole_words = 8;  // elements that a thread may load at once
 
 }  // namespace
 
-/// Elements of a part: whole words, the last part's may be fewer.
+/// Returns the elements of a part, in whole words; the last part may have fewer.
 int64_t RowLowering::part() const {
   const int64_t all = schedule_.cluster * whole_words;
   return (schedule_.lane_extent + all - 1) / all * whole_words;
 }
 
-/// The lanes of one part in tiles, what is left under a limit.
+/// Runs pass p over the lanes of one part in tiles, the remainder under a limit. Returns the partial results.
 std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   kernel::Builder& b = emit_.builder();
   const int64_t width = schedule_.width;
@@ -45,7 +45,7 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   return tile(full, b.sub(count, full), carried);
 }
 
-/// One parallel loop: what a pass reduces, by reduction the numbers of all parts.
+/// Runs pass p as one parallel loop, then combines the parts' results of each reduction.
 void RowLowering::pass_by_cluster(int p, bool first) {
   kernel::Builder& b = emit_.builder();
   std::vector<const Statement*> reductions;

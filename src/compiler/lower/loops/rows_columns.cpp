@@ -1,7 +1,6 @@
-// Rows with sums along them (group_columns.cpp). A program has the rows of one part and goes through them one by one:
-// what is computed for a row stays in registers, and so do the sums of the columns, which are stored behind the last
-// row. What the next row reads is asked for before this one is computed, and what the row behind that one reads is on
-// its way to the cache that all programs share: its loads will not wait for memory, and no registers for it.
+// Row kernels that also sum columns (group_columns.cpp). A program walks through the rows of one part. The values of a
+// row stay in registers, and so do the columns' sums, which are stored after the last row. The next row is loaded
+// before this one is computed, and the row after it is prefetched into the L2, which costs no registers.
 #include <algorithm>
 #include <set>
 
@@ -15,18 +14,18 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t widest_of_a_warp =
-    1024;  // a row that one warp has fills its registers: there is no room for more addresses
+// A wider row has several warps; a row of one warp fills its registers, with no room for more addresses.
+constexpr int64_t widest_of_a_warp = 1024;
 
 }  // namespace
 
-/// The number of a column among the columns of the group.
+/// Returns the index of a column statement among the column statements.
 size_t RowLowering::column_of(const Statement& statement) const {
   return static_cast<size_t>(std::count_if(statements_.data(), &statement,
                                            [](const Statement& s) { return s.root.kind == RootKind::column; }));
 }
 
-/// What a row reads, as it lies in memory.
+/// Loads what a row reads, in the dtypes of memory.
 std::vector<Value> RowLowering::fetch(const Reads& reads, Value row) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> values;
@@ -37,7 +36,7 @@ std::vector<Value> RowLowering::fetch(const Reads& reads, Value row) {
   return values;
 }
 
-/// The row after `row` will be read soon.
+/// Prefetches the row after `row`.
 void RowLowering::prefetch_after(const Reads& reads, Value row) {
   emit_.push_scope();
   emit_.bind(program_, row);
@@ -45,6 +44,8 @@ void RowLowering::prefetch_after(const Reads& reads, Value row) {
   emit_.pop_scope();
 }
 
+/// Emits the kernel: one program for each part of the rows, with the next row's loads and the columns' sums carried by
+/// the loop over rows.
 void RowLowering::rows_of_parts() {
   kernel::Builder& b = emit_.builder();
   std::vector<const Statement*> columns;

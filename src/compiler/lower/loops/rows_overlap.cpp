@@ -1,6 +1,6 @@
-// Rows in turn, overlapped: the last pass of a row, which writes its results to memory, goes along with the last but
-// one of the next row, which computes. Stores with streaming stores are then under way while there is something to
-// compute; a pass of its own would wait for each of them.
+// Overlapped rows (CPU): the last pass of a row, which stores results, runs in the same loop as the last but one of the
+// next row, which computes. Streaming stores are then in flight during computation; a separate pass would wait for each
+// of them.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"
@@ -16,7 +16,7 @@ constexpr int64_t most_rows = 16, least_rows = 4, least_programs = 64;
 
 }  // namespace
 
-/// How many rows a program goes through, or 0 where passes follow one another.
+/// Returns how many rows a program overlaps, or 0 if passes run one after another.
 int64_t RowLowering::rows_of_program() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
       !is_static(group_.domain))
@@ -29,7 +29,7 @@ int64_t RowLowering::rows_of_program() const {
     const auto at = static_cast<size_t>(statement.root.node);
     stores = stores || (cx_.has_buffer[at] && cx_.streamed[at]);
   }
-  // The next row's value would already be in the scratch when the last pass reads it.
+  // The next row's value would overwrite the one that the last pass reads.
   const bool taken = std::any_of(reused_.begin(), reused_.end(), [&](const Reused& reused) {
     return reused.made < last - 1 && reused.wanted.contains(last);
   });
@@ -37,6 +37,8 @@ int64_t RowLowering::rows_of_program() const {
   return stores && !taken && rows >= least_rows ? rows : 0;
 }
 
+/// Emits a program of `rows` rows: the first row without its last pass, the overlapped rows, the last pass of the last
+/// row.
 void RowLowering::overlapped_passes(int64_t rows) {
   kernel::Builder& b = emit_.builder();
   const int64_t count = extent_of(outer_), last = passes_ - 1;
@@ -63,7 +65,7 @@ void RowLowering::overlapped_passes(int64_t rows) {
   emit_.pop_scope();
 }
 
-/// All passes of a row but its last, and the last one of the row before, of which `previous` is known.
+/// Emits all passes of a row but its last, and the last pass of the previous row, whose row values are `previous`.
 std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Value>& previous) {
   kernel::Builder& b = emit_.builder();
   const int last = passes_ - 1;
@@ -110,7 +112,7 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
   return values;
 }
 
-/// One value a reduction and a row's root, in the order of the statements.
+/// Returns the values of reductions and of roots computed once a row, in the order of the statements.
 std::vector<Value> RowLowering::row_values() {
   std::vector<Value> values;
   for (const Statement& statement : statements_)

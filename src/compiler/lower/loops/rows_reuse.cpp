@@ -1,5 +1,5 @@
-// What several passes of a row kernel want: values that are dear to compute wait in scratch, and the next row is asked
-// for while this one is computed.
+// Reuse between the passes of a row kernel: values that are expensive to compute (CPU) or to load (GPU) are kept in
+// scratch, and the next row is prefetched while this one is computed.
 #include <algorithm>
 
 #include "base/error.h"
@@ -14,13 +14,14 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: half of it or so stays in the first-level cache
-constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would push out what it is to be ready beside
-constexpr double least_cost = 8;                   // basic operations that are worth a store and a load
+constexpr int64_t most_scratch_bytes = 96 << 10;   // of one kernel: about half of it stays in the L1 cache
+constexpr int64_t most_prefetch_bytes = 64 << 10;  // a longer row would evict the row in use
+constexpr double least_cost = 8;                   // basic operations that cost more than a store and a load
 
 }  // namespace
 
-/// Basic operations that the value of a node costs where its operands are in registers or in the first-level cache.
+/// Returns the basic operations that a node's value costs if its operands are in registers or the L1 cache. Stops
+/// counting at `least_cost`.
 double RowLowering::cost(int node) {
   const IrNode& n = cx_.ir[node];
   if (emit_.is_memory(node)) return 0;
@@ -31,9 +32,8 @@ double RowLowering::cost(int node) {
   return total;
 }
 
-/// Enters what pass p computes on lanes; what an earlier pass has computed and is dear enough will be kept, the largest
-/// such values first. Where many threads compute, memory is what is dear: what was loaded is kept instead, as it lies
-/// there.
+/// Records what pass p computes on lanes, and marks for reuse what an earlier pass has computed if it costs enough. On
+/// a GPU loads are what costs: loaded values are kept instead, in the dtype of memory.
 void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
   const bool many = cx_.target.machine().keeps_loads();
   emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
@@ -58,6 +58,8 @@ void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
   });
 }
 
+/// Finds the values that several passes need and allocates scratch for them, as far as it fits. Requires static
+/// extents.
 void RowLowering::find_reused() {
   for (const DomainVariable& v : group_.domain)
     if (!v.extent.is_static()) return;  // scratch has a length, and is declared outside of conditions
@@ -86,27 +88,26 @@ void RowLowering::find_reused() {
   });
 }
 
-/// Elements of the row, or of a part of it, in scratch: whole tiles.
+/// Returns the elements of the row, or of a part of it, in scratch: whole tiles.
 int64_t RowLowering::scratch_share() const {
   return ((schedule_.cluster > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
          schedule_.width;
 }
 
-/// Of the lanes' first element in scratch.
+/// Returns the position of the lanes' first element in scratch.
 Value RowLowering::scratch_offset() {
   return scratch_shift_ == kernel::no_value ? emit_.lane_base()
                                             : emit_.builder().add(emit_.lane_base(), scratch_shift_);
 }
 
-/// In scratch: as it is computed, or as it lies in memory.
+/// Returns the dtype in scratch: the node's dtype for loads (GPU), its compute dtype otherwise.
 Dtype RowLowering::reused_dtype(const Reused& reused) const {
   const Dtype t = cx_.ir[reused.node].type.dtype;
   return cx_.target.machine().keeps_loads() ? t : compute_dtype(t);
 }
 
-/// What the first pass loads and later ones want again is brought into scratch before it, the whole row at once and
-/// nothing else beside it: a device of many threads has copies for that which take no registers and do not wait for
-/// each other.
+/// Copies what the first pass loads and later passes read again into scratch before the first pass, the whole row at
+/// once: a GPU has asynchronous copies for that, which take no registers and do not wait for each other.
 void RowLowering::ask_for_row() {
   constexpr int64_t word = 16;
   if (!cx_.target.machine().copies_asynchronously() || schedule_.kind != RowClass::row || one_tile() ||
@@ -142,7 +143,7 @@ void RowLowering::ask_for_row() {
   for (Reused* reused : asked) reused->made = -1, reused->wanted.insert(0);
 }
 
-/// Makes the kept values known to pass p.
+/// Loads the kept values that pass p reads.
 void RowLowering::recall(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Reused& reused : reused_)
@@ -152,6 +153,7 @@ void RowLowering::recall(int p) {
                             compute_dtype(cx_.ir[reused.node].type.dtype)));
 }
 
+/// Stores the values that pass p computes and later passes read.
 void RowLowering::keep(int p) {
   kernel::Builder& b = emit_.builder();
   for (const Reused& reused : reused_)
@@ -161,7 +163,8 @@ void RowLowering::keep(int p) {
               scratch_offset(), {1});
 }
 
-/// The hardware sees the first pass alone, and stops at its end: in the second one the next row is asked for.
+/// Prefetches the next row in the second pass. The hardware prefetcher follows only the first pass, and stops at its
+/// end.
 void RowLowering::prefetch_next(int p) {
   if (!cx_.target.machine().prefetches() || p != 1 || (overlapped_ && passes_ == 2) ||
       schedule_.kind != RowClass::row || !program_)
@@ -171,7 +174,7 @@ void RowLowering::prefetch_next(int p) {
       emit_.prefetch(node, index, program_);
 }
 
-/// What a statement reads from memory that is none of the group's results.
+/// Returns what a statement reads from memory, except the group's own results.
 RowLowering::Reads RowLowering::reads_of(const Statement& statement) {
   Reads found;
   const IrNode& root = cx_.ir[statement.root.node];
@@ -188,10 +191,10 @@ RowLowering::Reads RowLowering::reads_of(const Statement& statement) {
   return found;
 }
 
-/// All that the elements of a turn read begins before the first of them is computed: left to itself, the device's
-/// compiler reads as late as it can, in few registers, and every load is waited for.
+/// Issues all loads of an unrolled iteration's elements before the first of them is computed. Otherwise the device's
+/// compiler places loads as late as it can, in few registers, and every load is waited for.
 void RowLowering::load_unrolled(int p, const std::vector<std::vector<Statement>>& elements) {
-  constexpr size_t most_loads = 96;  // of the registers of a thread
+  constexpr size_t most_loads = 96;  // more do not fit into a thread's registers
   Reads all;
   for (const std::vector<Statement>& statements : elements)
     for (const Statement& statement : statements) {
@@ -201,7 +204,7 @@ void RowLowering::load_unrolled(int p, const std::vector<std::vector<Statement>>
     }
   if (all.size() > most_loads) return;
   emit_.set_streaming(true);
-  std::vector<Value> raw;  // as it lies in memory: to widen a value is to wait for it
+  std::vector<Value> raw;  // in the dtype of memory: widening a value would wait for it
   emit_.push_scope();
   for (const auto& [node, index] : all)
     raw.push_back(emit_.builder().cast(emit_.value(node, index), cx_.ir[node].type.dtype));
@@ -212,8 +215,8 @@ void RowLowering::load_unrolled(int p, const std::vector<std::vector<Statement>>
                    emit_.builder().cast(raw[k], compute_dtype(cx_.ir[all[k].first].type.dtype)));
 }
 
-/// Where few programs have the device to themselves, nothing hides the time that a load takes: all of them begin at
-/// once, and those of the program's inputs before what comes from the kernel before this one is there.
+/// Issues all loads first if there are few programs, since nothing then hides a load's latency. Loads of the program's
+/// inputs come before those of values that the previous kernel still computes.
 void RowLowering::load_early() {
   constexpr int64_t few_programs = 256;
   if (!cx_.target.machine().wants_loads_in_flight() || !one_tile() || schedule_.kind != RowClass::row || passes_ < 2 ||

@@ -1,6 +1,6 @@
-// The scatter class, for assign as well, which is one update at a position that is known. Updates are applied in order
-// by every program, each to its own panel of the slice, so that repeated indices need no atomics and the sums have the
-// same bits for any number of threads.
+// The scatter class, which also lowers assign (one update at a known position). Every program applies all updates in
+// order to its own panel of the slice. Repeated indices therefore need no atomics, and sums have the same bits for any
+// number of threads.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -18,7 +18,7 @@ using kernel::Value;
 
 namespace {
 
-// Indices that a program looks at at once for positions of its own, and then again for where among them.
+// Indices that a program tests at once for positions of its own; a block with a hit is tested again in smaller blocks.
 constexpr int64_t looked_at = 64, looked_closer_at = 8;
 
 struct Panel {
@@ -27,8 +27,8 @@ struct Panel {
   int64_t width = 1, blocks = 1, outer_extent = 1, lane_extent = 1;
 };
 
-/// Lanes run over the trailing axes of the slice that lie together in the result, or over the last one if it has a
-/// stride.
+/// Chooses the panel of a program: lanes run along the trailing axes of the slice that are contiguous in the result, or
+/// along the last axis if it has a stride.
 Panel panel_of(ix::Context& icx, const Shape& sizes, const Strides& strides, int64_t lanes) {
   Panel panel;
   size_t cut = sizes.size();
@@ -67,7 +67,7 @@ class ScatterLowering {
     Shape points(updates.shape.begin(), updates.shape.begin() + rank),
         sizes(updates.shape.begin() + rank, updates.shape.end());
     emit_.param(node_, true);
-    if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // nothing comes
+    if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // no updates
     ix::Context& icx = *group_.cx;
     Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
     for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
@@ -103,7 +103,7 @@ class ScatterLowering {
     const Value end = points_end(points, count);
     if (owner_ == no_value) {
       each_point(b_.index(0), end);
-    } else {  // most of the indices are another program's
+    } else {  // most indices belong to other programs
       const auto look = [&](Value from, Value to, int64_t count_at_once,
                             const std::function<void(Value, Value)>& found) {
         b_.loop(from, to, b_.index(count_at_once), {}, [&](Value i, const std::vector<Value>&) {
@@ -121,16 +121,16 @@ class ScatterLowering {
   }
 
  private:
-  /// On a device with many threads the positions along the first indexed axis are distributed over programs; each goes
-  /// through all indices and takes its own, so that equal positions are updated in order. A power of two: divisions of
-  /// 64 bits are slow there.
+  /// Returns how many programs share the positions along the first indexed axis on a GPU, or 1. Each goes through all
+  /// indices and applies its own, so that equal positions are updated in order. A power of two, since 64-bit divisions
+  /// are slow there.
   int64_t owners_for(const Shape& points) const {
     if (!cx_.target.machine().wants_many_programs() || n_.attrs->axes.empty() || volume(points) < 64) return 1;
     const int64_t positions = std::min<int64_t>(1024, n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound());
     return std::max<int64_t>(1, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(positions))));
   }
 
-  /// Does this program own the position of any of the `wide` points from `first` on?
+  /// Returns whether this program owns the position of any of the `wide` points from `first` on.
   Value any_own(Expr point, const std::vector<Expr>& at, Value first, Value end, int64_t wide) {
     emit_.push_scope();
     const Value left = b_.sub(end, first);
@@ -147,15 +147,15 @@ class ScatterLowering {
     return b_.reduce(kernel::Reducer::any, own, 0);
   }
 
-  /// Points lie at the bounds of symbolic axes. An outermost symbol ends the loop; points behind the length of another
-  /// are left out by `apply`.
+  /// Returns the end of the loop over points, which are laid out for the bounds of symbolic axes. An outermost symbol
+  /// ends the loop; `apply` skips points past the length of any other.
   Value points_end(const Shape& points, int64_t count) {
     if (points.empty() || points[0].is_static()) return b_.index(count);
     return b_.mul(emit_.extent(points[0]), b_.index(count / points[0].bound()));
   }
 
-  /// One point: its address from the indices (a negative one counts from the end), then the panel of its slice, if it
-  /// lies inside.
+  /// Applies one point: computes its address from the indices (negative ones count from the end) and updates the panel
+  /// of its slice if it is inside.
   void apply(const Shape& points, const std::vector<Expr>& at, const Panel& panel) {
     std::vector<Expr> where = panel.slice;
     for (size_t k = 0; k < n_.attrs->start.size(); ++k) where[k] = where[k] * n_.attrs->step[k] + n_.attrs->start[k];

@@ -1,8 +1,12 @@
-// Maps that read along one axis and write along another. A program has a panel of the result: a block of columns,
-// through many rows. Where an operand lies across, a tile of it is read along its own lines, transposed in registers
-// and put into scratch, from which the rows are computed like those of any map. Reads run on for a panel's length, so
-// that the hardware fetches ahead; a row of the block is two cache lines. Where many threads compute, a program is one
-// tile with two axes, as wide as a cache line on both sides: what lies across is transposed as a whole.
+// Maps that read along one axis and write along another.
+//
+// On a CPU a program computes a panel of the result: a block of columns through many rows. If an operand is contiguous
+// along the other axis, a tile of it is read along that axis, transposed in registers and put into scratch, from which
+// the rows are computed like those of any map. Reads continue for a panel's length, so that the hardware prefetches; a
+// row of the block is two cache lines.
+//
+// On a GPU a program is one tile with two axes, at least as wide as a cache line on both sides, and such operands are
+// transposed as whole tiles.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -23,11 +27,11 @@ namespace {
 constexpr int64_t line_bytes = 64, panel_bytes = 4096;
 constexpr int64_t least_extent = 16;  // of both axes
 constexpr int64_t least_points = 4096;
-constexpr int64_t enough_tiles = 256;  // for every SM to have two of them
-constexpr int64_t most_beside =
-    4;  // tiles that lie beside each other in what is read across: their lines are read together
+constexpr int64_t enough_tiles = 256;  // so that every SM has two of them
+// Adjacent tiles, along what is read, that run next to each other, so that they share cache lines.
+constexpr int64_t most_beside = 4;
 
-/// A load that lies across: element (u, v) is at base + u + stride · v.
+/// A load that is contiguous along u: element (u, v) is at base + u + stride · v.
 struct Across {
   int node;
   Expr offset;
@@ -62,14 +66,14 @@ class TransposedLowering {
   std::vector<Across> across_;
   DomainVariable u_, v_;
   std::vector<DomainVariable> outer_;
-  int64_t rows_ = 1, width_ = 1, panel_ = 1;  // of a tile; and how many rows a program goes through
+  int64_t rows_ = 1, width_ = 1, panel_ = 1;  // extents of a tile; rows of a program
   int64_t pitch_ = 1;                         // between the rows of a tile in scratch
   int64_t grid_ = 1;
   bool plane_ = false;
   Value first_row_ = no_value, first_lane_ = no_value, lane_limit_ = no_value, row_limit_ = no_value;
 };
 
-/// Every load that is made at each point of the domain, with its address.
+/// Visits every load that each point of the domain needs unconditionally, with its address.
 void TransposedLowering::loads(const Visit& visit) {
   auto each = [&](int node, const std::vector<Expr>& index) {
     emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
@@ -89,8 +93,8 @@ void TransposedLowering::loads(const Visit& visit) {
   }
 }
 
-/// Lanes along the innermost axis, along which all results are stored; u is the axis along which something that lies
-/// across it is contiguous.
+/// Chooses the axes: v is the innermost axis, along which all results are stored, and u an axis along which some
+/// operand is contiguous. Returns false if there are none, or the domain is too small.
 bool TransposedLowering::choose_axes() {
   const auto& domain = group_.domain;
   if (domain.size() < 2) return false;
@@ -123,14 +127,14 @@ bool TransposedLowering::choose_axes() {
   return !across_.empty();
 }
 
-/// Square tiles that cover the domain.
+/// Returns the number of square tiles that cover the domain.
 int64_t TransposedLowering::tiles(int64_t side) const {
   int64_t count = ((v_.extent.bound() + side - 1) / side) * ((u_.extent.bound() + side - 1) / side);
   for (const DomainVariable& d : outer_) count *= d.extent.bound();
   return count;
 }
 
-/// Is everything read at a position that moves evenly along both axes?
+/// Returns whether the group is elementwise and every address is affine in u and v.
 bool TransposedLowering::is_plain() {
   bool plain = true;
   const Expr both[] = {u_.var, v_.var};
@@ -160,6 +164,7 @@ bool TransposedLowering::is_plain() {
   return plain;
 }
 
+/// Chooses the extents of tiles and panels, the pitch of scratch, and the grid.
 void TransposedLowering::choose_sizes() {
   int64_t least = 8, widest = 1;
   for (const Across& a : across_) least = std::min<int64_t>(least, cx_.ir[a.node].type.dtype.size());
@@ -169,7 +174,7 @@ void TransposedLowering::choose_sizes() {
     if (plane_ && widest <= 4 && tiles(64) >= enough_tiles) rows_ = width_ = panel_ = 64;
     if (plane_ && least == 2 && widest == 2 && group_.reads.size() == 1 && tiles(128) >= enough_tiles)
       rows_ = width_ = panel_ = 128;
-    pitch_ = width_ + 1;  // odd, so that lanes that transpose a line write to different banks
+    pitch_ = width_ + 1;  // odd, so that lanes that transpose a row write to different banks
     grid_ = tiles(width_);
     return;
   }
@@ -185,7 +190,7 @@ void TransposedLowering::choose_sizes() {
   grid_ = others * blocks * ((u_.extent.bound() + panel_ - 1) / panel_);
 }
 
-/// Program id → outer axes, panel of rows, block of columns.
+/// Binds the program id to the outer axes, a panel of rows and a block of columns.
 void TransposedLowering::bind_programs() {
   kernel::Builder& b = emit_.builder();
   Value rest = b.program_id();
@@ -195,8 +200,8 @@ void TransposedLowering::bind_programs() {
     return d;
   };
   const int64_t u = u_.extent.bound(), v = v_.extent.bound(), panels = (u + panel_ - 1) / panel_;
-  // Tiles run along what is read for a while, then along what is written, so that both go through memory in long
-  // pieces.
+  // A few adjacent tiles run along the direction of reads, then the order continues along writes, so that both access
+  // long runs of memory.
   int64_t beside = 1;
   for (int64_t n = 2; plane_ && n <= most_beside; ++n)
     if (panels % n == 0) beside = n;
@@ -208,8 +213,8 @@ void TransposedLowering::bind_programs() {
   if (u % rows_) row_limit_ = b.sub(b.index(u), first_row_);
 }
 
-/// One line of what lies across: 32 elements side by side in memory. Behind the last column the last one again, which
-/// is not stored.
+/// Loads one column of an operand as `rows_` adjacent elements. Past the last column it repeats that one, which is not
+/// stored.
 Value TransposedLowering::line(const Across& a, Value at, int64_t column, Value row_limit) {
   kernel::Builder& b = emit_.builder();
   Value n = b.index(column);
@@ -217,7 +222,7 @@ Value TransposedLowering::line(const Across& a, Value at, int64_t column, Value 
   return b.load(emit_.param(a.node, false), b.add(at, b.mul(n, b.index(a.stride))), {rows_}, {1}, {row_limit});
 }
 
-/// Tiles of what lies across, rows u … u + rows_ of the result, into scratch.
+/// Copies the tiles of transposed operands for rows u … u + rows_ of the result into scratch.
 void TransposedLowering::stage(Value u) {
   kernel::Builder& b = emit_.builder();
   const Expr both[] = {u_.var, v_.var};
@@ -232,7 +237,7 @@ void TransposedLowering::stage(Value u) {
         b.store(a.scratch, lines[static_cast<size_t>(column)], b.index(column), {pitch_});
       continue;
     }
-    // As many lines at a time as a register has lanes: square blocks that fill registers, and not many of them.
+    // A register's lanes of columns at a time: square blocks fill registers without needing many.
     const int64_t part = std::min({rows_, width_, cx_.target.machine().lanes(cx_.ir[a.node].type.dtype.size())});
     for (int64_t column = 0; column < width_; column += part) {
       Value limit = lane_limit_ == no_value ? no_value : b.sub(lane_limit_, b.index(column));
@@ -243,7 +248,7 @@ void TransposedLowering::stage(Value u) {
   }
 }
 
-/// Row r of the tile whose first row is u.
+/// Computes and stores row r of the tile, from scratch.
 void TransposedLowering::row(Value r) {
   kernel::Builder& b = emit_.builder();
   for (const Across& a : across_) emit_.take_staged(a.node, a.offset, a.scratch, b.mul(r, b.index(pitch_)));
@@ -260,7 +265,7 @@ void TransposedLowering::row(Value r) {
   }
 }
 
-/// The program's tile [rows, lanes] of every array that is read, and from them of every result.
+/// Loads the program's tile [rows, lanes] of every operand, and computes and stores every result from them.
 void TransposedLowering::plane() {
   kernel::Builder& b = emit_.builder();
   emit_.bind(u_.var, first_row_);
@@ -297,7 +302,7 @@ void TransposedLowering::plane() {
   }
 }
 
-/// Have the tiles that lie in scratch room there?
+/// Returns whether the staged tiles fit into shared memory.
 bool TransposedLowering::fits() const {
   if (plane_ || !cx_.target.machine().transposes_in_shared_memory()) return true;
   int64_t bytes = 0;

@@ -15,9 +15,9 @@
 namespace weft::target {
 namespace {
 
-// The renderer writes vectors and rotated loops itself, so little is left to do: fold addresses, share equal
-// subexpressions, move what does not change out of the loops. The full O2 pipeline takes twice as long and gives the
-// same code.
+// The passes that run on rendered IR. The renderer emits vectors and rotated loops itself, so little is left to do:
+// fold addresses, share equal subexpressions, hoist loop invariants. The full O2 pipeline takes twice as long and gives
+// the same code.
 #if LLVM_VERSION_MAJOR >= 18
 #define WEFT_INSTCOMBINE "instcombine<no-verify-fixpoint>"
 #else

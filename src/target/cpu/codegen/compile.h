@@ -1,6 +1,6 @@
 #pragma once
-// LLVM IR to object code. A CodeGenerator belongs to one thread; what it returns is a relocatable object with one
-// function.
+// Compiles kernels to object code by LLVM. A CodeGenerator belongs to one thread; its result is a relocatable object
+// with one function.
 #include <llvm-c/TargetMachine.h>
 
 #include <string>
@@ -18,9 +18,9 @@ class CodeGenerator {
   CodeGenerator(const CodeGenerator&) = delete;
   CodeGenerator& operator=(const CodeGenerator&) = delete;
 
-  /// Object code of an expanded kernel. Throws internal_error where LLVM refuses.
+  /// Returns object code of an expanded kernel. Throws internal_error if LLVM rejects it.
   std::vector<char> object(const kernel::Kernel& kernel, const std::string& symbol);
-  /// The same as text, for people and tests.
+  /// Return the same as assembly, and the LLVM IR: for debugging and tests.
   std::string assembly(const kernel::Kernel& kernel, const std::string& symbol);
   std::string ir(const kernel::Kernel& kernel, const std::string& symbol);
 
@@ -31,10 +31,9 @@ class CodeGenerator {
   LLVMTargetMachineRef machine_;
 };
 
-/// The object and its name between the code generator and the disk: a header with magic, length and checksum around the
-/// bytes.
+/// Wraps an object for the disk cache: adds a header with magic, length and checksum.
 std::vector<char> seal(const std::vector<char>& object);
-/// The object, or empty where the entry is truncated, foreign or damaged.
+/// Unwraps a cache entry. Returns an empty vector if it is truncated, foreign or damaged.
 std::vector<char> unseal(const std::vector<char>& entry);
 
 }  // namespace weft::target

@@ -93,8 +93,7 @@ IrValue Ir::resize(IrValue v, int64_t count) {
   const IrType wide = vec(element(v), count);
   if (n == 1) return insert(LLVMGetPoison(wide), v, 0);
   std::vector<int> mask;
-  for (int64_t k = 0; k < count; ++k)
-    mask.push_back(static_cast<int>(std::min(k, n)));  // lane n: the undefined operand
+  for (int64_t k = 0; k < count; ++k) mask.push_back(static_cast<int>(std::min(k, n)));  // lane n: an undefined lane
   return shuffle(v, LLVMGetPoison(LLVMTypeOf(v)), mask);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A thin layer over LLVM's C API for code on lanes: a value is a scalar (one lane) or a vector; every helper takes
-// either. One Ir holds one module under construction and its insertion point.
+// A thin layer over LLVM's C API for code on lanes. A value is a scalar (one lane) or a vector, and every helper takes
+// either. An Ir holds one module under construction and its insertion point.
 #include <llvm-c/Core.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Ir {
   Ir& operator=(const Ir&) = delete;
 
   LLVMContextRef context;
-  LLVMModuleRef module;  // the caller's to dispose of
+  LLVMModuleRef module;  // the caller disposes of it
   LLVMBuilderRef b;
   IrType i1, i8, i16, i32, i64, f16, f32, f64, ptr;
 
@@ -33,19 +33,19 @@ class Ir {
   IrType integer(int bits) const { return LLVMIntTypeInContext(context, static_cast<unsigned>(bits)); }
   static int64_t lanes(IrValue v);
   static IrType element(IrValue v);
-  IrType like(IrValue v, IrType of) const { return vec(of, lanes(v)); }  // as many lanes of another element type
+  // The type with as many lanes of another element type.
+  IrType like(IrValue v, IrType of) const { return vec(of, lanes(v)); }
 
   // Constants.
   IrValue index(int64_t v) const { return LLVMConstInt(i64, static_cast<unsigned long long>(v), 1); }
   IrValue integer_splat(IrType element_type, int64_t v, int64_t lane_count) const;
   IrValue real_splat(IrType element_type, double v, int64_t lane_count) const;
-  IrValue same(IrValue v, int64_t k) const {
-    return integer_splat(element(v), k, lanes(v));
-  }  // integer constant of v's type
+  /// Returns an integer constant of v's type.
+  IrValue same(IrValue v, int64_t k) const { return integer_splat(element(v), k, lanes(v)); }
   IrValue iota(IrType element_type, int64_t lane_count, int64_t step = 1) const;
-  /// An integer scalar's value where it is a constant.
+  /// Returns whether v is a constant integer scalar, and its value in `out`.
   static bool known(IrValue v, int64_t& out);
-  /// The number in all lanes of a floating constant.
+  /// Returns whether v is a floating constant with one value in all lanes, and that value in `out`.
   static bool known_splat(IrValue v, double& out);
 
   // Lanes.
@@ -54,7 +54,7 @@ class Ir {
   IrValue insert(IrValue v, IrValue scalar, int64_t lane);
   IrValue shuffle(IrValue v, IrValue w, std::span<const int> mask);
   IrValue slice(IrValue v, int64_t begin, int64_t count);
-  IrValue resize(IrValue v, int64_t count);         // the first lanes, or undefined lanes behind
+  IrValue resize(IrValue v, int64_t count);         // the first lanes, or undefined lanes appended
   IrValue concat(IrValue v, IrValue w);             // of equal lane counts
   IrValue join(const std::vector<IrValue>& parts);  // all but the last of equal lane counts
 
@@ -76,26 +76,26 @@ class Ir {
   IrValue select(IrValue condition, IrValue x, IrValue y) { return LLVMBuildSelect(b, condition, x, y, ""); }
 
   // Memory.
-  IrValue at(IrType element_type, IrValue base,
-             IrValue offset);  // address of an element; a vector of offsets gives a vector of addresses
+  /// Returns the address of an element; a vector of offsets gives a vector of addresses.
+  IrValue at(IrType element_type, IrValue base, IrValue offset);
   IrValue load(IrType type, IrValue address, unsigned align);
   IrValue store(IrValue value, IrValue address, unsigned align);
   IrValue local(IrType element_type, int64_t elements, unsigned align);  // in the entry block
 
-  /// A call of "llvm.…" overloaded on `types`.
+  /// Emits a call of intrinsic "llvm.…", overloaded on `types`.
   IrValue intrinsic(const std::string& name, std::initializer_list<IrType> types, std::span<const IrValue> args);
   IrValue intrinsic(const std::string& name, std::initializer_list<IrType> types, std::initializer_list<IrValue> args) {
     return intrinsic(name, types, std::span<const IrValue>(args.begin(), args.size()));
   }
-  /// The same, where the only overloaded type is that of the first argument.
+  /// Emits the same, overloaded on the type of the first argument alone.
   IrValue intrinsic(const std::string& name, std::initializer_list<IrValue> args) {
     return intrinsic(name, {LLVMTypeOf(*args.begin())}, args);
   }
-  /// A masked memory intrinsic; `address` is the position of the pointer operand. LLVM 22 moved the alignment from an
-  /// operand to an attribute.
+  /// Emits a masked memory intrinsic; `address` is the position of the pointer operand. (LLVM 22 moved the alignment
+  /// from an operand to an attribute.)
   IrValue masked(const std::string& name, IrType data, IrType pointers, std::vector<IrValue> args, unsigned address,
                  unsigned align);
-  /// A plain external function `result name(args...)`, never treated as a known library function.
+  /// Emits a call of an external function `result name(args...)`, which is never treated as a known library function.
   IrValue call_external(const std::string& name, IrType result, std::span<const IrValue> args);
 
   // Control flow.

@@ -30,7 +30,7 @@ void require(LLVMErrorRef error, const char* what) {
   throw_failure("cpu target", std::string(what) + ": " + message);
 }
 
-// Functions that stay whole in float64 are the operator's own definition.
+// Float64 functions that are not expanded: the operator's own definition.
 template <ScalarOp op>
 double unary(double a) {
   const Number n = Number::of_real(a);

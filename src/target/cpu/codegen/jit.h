@@ -1,6 +1,6 @@
 #pragma once
-// Loads object code into the process. The symbols that generated code may need (a few of libm and libc, the float64
-// functions) are given here and nowhere else, so that it does not matter how the process itself was linked.
+// Loads object code into the process. The symbols that generated code may use (some of libm and libc, the float64
+// functions) are defined here alone, so that it does not matter how the process itself was linked.
 #include <llvm-c/LLJIT.h>
 
 #include <string>
@@ -16,14 +16,15 @@ class Jit {
   ~Jit();
   Jit(const Jit&) = delete;
   Jit& operator=(const Jit&) = delete;
-  /// Thread-safe; a symbol may be loaded once. Throws std::runtime_error where the object does not link.
+  /// Loads an object and returns its function. Thread-safe; a symbol may be loaded once. Throws std::runtime_error if
+  /// the object does not link.
   KernelFunction load(const std::vector<char>& object, const std::string& symbol);
 
  private:
   LLVMOrcLLJITRef jit_ = nullptr;
 };
 
-/// Makes LLVM's code generator for this machine known; called once by the process before anything else of LLVM.
+/// Initialises LLVM's code generator for this machine. Call it before anything else of LLVM; later calls do nothing.
 void initialise_llvm();
 
 }  // namespace weft::target

@@ -1,4 +1,4 @@
-// The function around a kernel, its regions, and the instructions that are one line each.
+// Renders the function around a kernel, its regions, and the instructions that are one line each.
 #include "target/cpu/codegen/render.h"
 #include "base/half.h"
 
@@ -52,8 +52,9 @@ void Renderer::declare(const std::string& symbol) {
                                   LLVMGetEnumAttributeKindForName(name, std::char_traits<char>::length(name)), 0));
 }
 
-// Loads pointers and symbols once. A parameter that is not written never aliases one that is: accesses of the latter
-// are in a scope of their own, and accesses of the former say that they are not in it.
+// Loads pointers and symbols once, on entry. A parameter that is not written never aliases one that is, so alias scopes
+// are attached: accesses of written parameters are in a scope of their own, and accesses of the others are marked as
+// outside it.
 void Renderer::enter() {
   ir_.go(ir_.block("entry"));
   const auto text = [&](const char* s) {
@@ -73,7 +74,8 @@ void Renderer::enter() {
   for (size_t k = 0; k < kernel_.locals.size(); ++k) make_local(k);
 }
 
-// Threads of a team have small stacks: large scratch comes from the heap, once for each call.
+// Allocates a local buffer: small ones on the stack, large ones on the heap once a call, since the stacks of team
+// threads are small.
 void Renderer::make_local(size_t index) {
   const Local& local = kernel_.locals[index];
   const int64_t bytes = local.elements * local.dtype.size();
@@ -90,7 +92,7 @@ void Renderer::make_local(size_t index) {
   heap_.push_back(buffers_.back());
 }
 
-// for (program = begin; program < end; ++program) body — in rotated form, which is what the loop passes want.
+// Emits for (program = begin; program < end; ++program) body, in rotated form, which the loop passes expect.
 void Renderer::programs() {
   const IrValue begin = LLVMGetParam(ir_.function, 2), end = LLVMGetParam(ir_.function, 3);
   const LLVMBasicBlockRef entry = ir_.here(), body = ir_.block("program"), exit = ir_.block("exit");
@@ -159,7 +161,7 @@ void Renderer::instruction(const Inst& inst) {
     case Op::scatter: scatter(inst); return;
     case Op::atomic_add: atomic_add(inst); return;
     case Op::prefetch: prefetch(inst); return;
-    case Op::alloc: return;  // made on entry
+    case Op::alloc: return;  // allocated on entry
     case Op::loop: loop(inst); return;
     case Op::when: when(inst); return;
     case Op::yield: break;
@@ -218,7 +220,8 @@ void Renderer::loop(const Inst& inst) {
   assign_rows(inst.results, results);
 }
 
-// With values, the block runs for all lanes of a tile where it has to for one of them: rarely, as the branch is told.
+// Renders a conditional block. If it has values, it runs for all lanes of a tile when it must for one of them; the
+// branch is marked as unlikely.
 void Renderer::when(const Inst& inst) {
   const LLVMBasicBlockRef before = ir_.here(), then = ir_.block("then"), after = ir_.block("after");
   const bool values = !inst.results.empty();
@@ -248,7 +251,8 @@ void Renderer::when(const Inst& inst) {
   }
 }
 
-// Halves are put together down to a register's lanes, of which the processor takes one bit each.
+// Returns whether any lane is true: halves are combined down to a register's lanes, whose mask bits the processor tests
+// at once.
 IrValue Renderer::any_lane(const Rows& condition) {
   IrValue any = condition[0];
   for (size_t r = 1; r < condition.size(); ++r) any = ir_.bit_or(any, condition[r]);
@@ -265,8 +269,8 @@ void Renderer::unlikely(IrValue branch) {
                   LLVMMetadataAsValue(ir_.context, LLVMMDNodeInContext2(ir_.context, parts, 3)));
 }
 
-// The left operand of a dot is used lane by lane, each lane splat over a row: where it is loaded for that alone, its
-// elements are loaded as scalars, which the code generator turns into broadcasting loads.
+// Finds tiles that are loaded only as the left operand of a dot, whose lanes are each splat over a row. Their elements
+// are loaded as scalars, which the code generator turns into broadcasting loads.
 void Renderer::find_splatted(const Block& body) {
   std::vector<int> uses(kernel_.types.size(), 0), wanted(kernel_.types.size(), 0);
   std::vector<Value> loaded;

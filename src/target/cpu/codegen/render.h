@@ -1,6 +1,8 @@
 #pragma once
-// Tile IR to LLVM IR. In goes an expanded kernel, out comes a module with one function
+// Renders tile IR as LLVM IR: an expanded kernel becomes a module with one function
+//
 //   void symbol(void* const* buffers, const int64_t* symbols, int64_t begin, int64_t end)
+//
 // that runs the program ids begin … end-1.
 #include <llvm-c/Types.h>
 

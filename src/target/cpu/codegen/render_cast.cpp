@@ -1,5 +1,5 @@
-// Conversions between dtypes. Every one of them rounds once to float32 or float64 first; the narrower floats are
-// rounded from float32.
+// Renders conversions between dtypes. Each first rounds once to float32 or float64; narrower floats are rounded from
+// float32.
 #include <cmath>
 
 #include "base/half.h"
@@ -38,8 +38,8 @@ IrValue Renderer::widen(IrValue v, Dtype from) {
   if (from == bfloat16) return ir_.bits(ir_.shl(wide, 16), ir_.f32);
   if (is_float8(from)) return widen_float8(wide, from);
   if (isa_.half) return LLVMBuildFPExt(ir_.b, ir_.bits(v, ir_.f16), ir_.like(v, ir_.f32), "");
-  // Moved into place and scaled by 2^112, which is exact and normalises subnormals; infinity and NaN get their exponent
-  // back.
+  // The bits are shifted into place and scaled by 2^112, which is exact and normalises subnormals; infinity and NaN get
+  // their exponent back.
   const IrValue magnitude = ir_.bit_and(wide, ir_.same(wide, 0x7fff)), moved = ir_.shl(magnitude, 13);
   const IrValue scaled = ir_.bits(
       LLVMBuildFMul(ir_.b, ir_.bits(moved, ir_.f32), ir_.real_splat(ir_.f32, 0x1p112, ir_.lanes(v)), ""), ir_.i32);
@@ -78,7 +78,8 @@ IrValue Renderer::narrow_to_bf16(IrValue v) {
   return ir_.trunc(ir_.select(ir_.compare(LLVMRealUNO, v, v), quiet, rounded), ir_.i16);
 }
 
-// The instruction takes subnormal numbers for zero: a tile that has any of them goes the long way.
+// Converts float32 to bfloat16 by the instruction, which treats subnormal numbers as zero: a tile that has any takes
+// the general path.
 IrValue Renderer::narrow_in_hardware(IrValue v) {
   const int64_t n = ir_.lanes(v);
   IrValue tiny = nullptr;
@@ -111,7 +112,8 @@ IrValue Renderer::narrow_in_hardware(IrValue v) {
   return result;
 }
 
-// As in base/half.h, lane by lane: a step of integers and one float operation that is exact or rounds as it should.
+// Converts 8-bit floats to float32 as base/half.h does, lane by lane: integer steps, and one float operation that is
+// exact or rounds correctly.
 IrValue Renderer::widen_float8(IrValue wide, Dtype from) {
   const Float8& f = from == float8_e4m3 ? e4m3 : e5m2;
   auto k = [&](int64_t value) { return ir_.same(wide, value); };

@@ -1,5 +1,5 @@
-// Loads and stores of tiles, row by row. What a limit leaves out is never touched: vector accesses are masked, and
-// single elements are redirected to a spare slot on the stack, which needs no branch.
+// Renders loads and stores of tiles, row by row. Elements past a limit are never accessed: vector accesses are masked,
+// and single elements are redirected to a spare slot on the stack, which needs no branch.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,7 +10,7 @@ namespace weft::target {
 
 using namespace kernel;
 
-// A limit that is known to leave nothing out is dropped.
+// Returns the limits of an access; a limit that is known to cover the whole tile is dropped.
 std::vector<IrValue> Renderer::limits(const Inst& inst, const Type& tile, size_t first) {
   std::vector<IrValue> out;
   for (size_t axis = 0; axis < tile.dims.size(); ++axis) {
@@ -29,7 +29,8 @@ Renderer::Guard Renderer::guard(IrValue row_limit, IrValue lane_limit, int64_t r
   return g;
 }
 
-// Lanes below the limit, compared in integers of the width of the data so that mask and data have one register shape.
+// Returns the mask of lanes below the limit, compared in integers as wide as the data, so that mask and data have one
+// register shape.
 IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits) {
   IrValue m = nullptr;
   if (g.limit) {
@@ -63,8 +64,7 @@ IrValue Renderer::tagged(IrValue access, Ref ref) {
   return access;
 }
 
-// ---- loads
-//   ----------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- loads
 
 void Renderer::load(const Inst& inst) {
   const Type& t = inst.type;
@@ -91,7 +91,7 @@ void Renderer::load(const Inst& inst) {
     }
     return define(inst, std::move(all));
   }
-  // Contiguous along the rows' axis: loaded the other way round and transposed in registers.
+  // Contiguous along the rows' axis: loaded transposed, then transposed in registers.
   if (rank == 2 && row_stride == 1 && stride != 1 && stride != 0 && m >= 4 && n >= 2)
     return define(inst,
                   transpose(load_tile(inst.ref, offset, n, m, stride, row_stride, lane_limit, row_limit, inst.number)));
@@ -138,8 +138,8 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
 
 namespace {
 
-// Other lane counts would be widened with undefined lanes, and LLVM then may name one register as index and as result,
-// which traps.
+// Returns whether a hardware gather is safe. LLVM would widen other lane counts with undefined lanes and may then use
+// one register as index and result, which traps.
 bool gatherable(Dtype t, int64_t lanes) {
   return t.size() >= 4 && lanes >= 4 && std::has_single_bit(static_cast<uint64_t>(lanes));
 }
@@ -182,8 +182,8 @@ void Renderer::gather(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// One instruction a cache line, into the first-level cache. Rows that do not fit there lose nothing: what they read
-// again comes from the second one anyway.
+// Emits one prefetch instruction a cache line, into the L1 cache. For rows that do not fit there nothing is lost: their
+// later reads come from the L2 anyway.
 void Renderer::prefetch(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);
   const IrValue address = ir_.at(memory_element(t), buffers_[static_cast<size_t>(inst.ref)], single(inst.args[0]));
@@ -195,8 +195,7 @@ void Renderer::prefetch(const Inst& inst) {
   }
 }
 
-// ---- stores
-//   ---------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- stores
 
 void Renderer::store(const Inst& inst) {
   const Type& t = type(inst.args[0]);
@@ -205,8 +204,8 @@ void Renderer::store(const Inst& inst) {
   const int64_t rank = t.rank(), m = rows_of(t), n = lanes_of(t);
   const int64_t stride = rank == 0 ? 0 : inst.strides.back(), row_stride = rank == 2 ? inst.strides[0] : 0;
   const IrValue lane_limit = rank == 0 ? nullptr : limit.back(), row_limit = rank == 2 ? limit[0] : nullptr;
-  if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 &&
-      n >= 2)  // lanes of distinct positions: order does not matter
+  // Lanes have distinct positions, so their order does not matter.
+  if (rank == 2 && row_stride == 1 && stride > m - 1 && m >= 4 && n >= 2)
     return store_tile(inst.ref, transpose(rows(inst.args[0])), offset, stride, row_stride, lane_limit, row_limit,
                       inst.streaming);
   store_tile(inst.ref, rows(inst.args[0]), offset, row_stride, stride, row_limit, lane_limit, inst.streaming);
@@ -243,8 +242,8 @@ void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, co
   }
 }
 
-// Emits a streaming store where the address turns out to be aligned and the whole row exists, else an ordinary store.
-// The branch goes the same way for the whole launch but its edges.
+// Emits a streaming store if, at run time, the address is aligned and the whole row exists, else an ordinary store. The
+// branch goes the same way for the whole launch except at its edges.
 void Renderer::store_streaming(Ref ref, IrValue v, IrValue address, const Guard& g) {
   const IrValue low = ir_.bit_and(LLVMBuildPtrToInt(ir_.b, address, ir_.i64, ""), ir_.index(isa_.vector_bits / 8 - 1));
   IrValue whole = ir_.compare(LLVMIntEQ, low, ir_.index(0));
@@ -265,7 +264,7 @@ void Renderer::store_streaming(Ref ref, IrValue v, IrValue address, const Guard&
   streams_ = true;
 }
 
-// Lanes in ascending order: the last one wins, in hardware as in the loop.
+// Scatters lanes in ascending order: the last one wins, in hardware as in the loop.
 void Renderer::store_scattered(Ref ref, IrValue v, IrValue addresses, IrValue m) {
   const Dtype t = ref_dtype(ref);
   const int64_t n = ir_.lanes(v);
@@ -288,8 +287,7 @@ void Renderer::scatter(const Inst& inst) {
   }
 }
 
-// ---- atomics
-//   --------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------- atomics
 
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = ref_dtype(inst.ref);

@@ -1,5 +1,5 @@
-// Scalar operators on rows of lanes. No fast-math flags, no contraction: each is the one operation that kernel/scalar.h
-// defines.
+// Renders scalar operators on rows of lanes. No fast-math flags and no contraction: each is exactly the operation that
+// kernel/scalar.h defines.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -57,7 +57,7 @@ IrValue Renderer::apply_float(ScalarOp op, std::span<const IrValue> args) {
     case ScalarOp::ldexp: return scaled(a, b);
     case ScalarOp::round: return ir_.intrinsic("llvm.roundeven", {a});
     case ScalarOp::floordiv: return ir_.intrinsic("llvm.floor", {LLVMBuildFDiv(ir_.b, a, b, "")});
-    case ScalarOp::mod: {  // the sign of the divisor
+    case ScalarOp::mod: {  // the result has the sign of the divisor
       const IrValue r = by_lane(wide ? "fmod" : "fmodf", args), zero = LLVMConstNull(LLVMTypeOf(a));
       const IrValue differ = ir_.bit_xor(ir_.compare(LLVMRealOLT, r, zero), ir_.compare(LLVMRealOLT, b, zero));
       const IrValue adjust = ir_.bit_and(ir_.compare(LLVMRealUNE, r, zero), differ);
@@ -65,7 +65,8 @@ IrValue Renderer::apply_float(ScalarOp op, std::span<const IrValue> args) {
     }
     default: break;
   }
-  // What `expand` leaves whole in float64: the C library, through the definition of the operator itself (see jit.cpp).
+  // Float64 operators that `expand` leaves whole call the C library, through the operator's own definition (see
+  // jit.cpp).
   check(wide, "cpu render", "kernel " + kernel_.name + " is not expanded");
   return by_lane("weft_f64_" + std::string(info(op).name), args);
 }
@@ -109,8 +110,8 @@ IrValue Renderer::compare(ScalarOp op, Dtype t, IrValue a, IrValue b) {
                       : ir_.compare(lt ? LLVMIntULT : LLVMIntULE, a, b);
 }
 
-// IEEE maximum and minimum: NaN wins, -0 is below +0. Written in comparisons: llvm.maximum is longer on AVX-512, and
-// LLVM 19 loses a NaN in it where AVX2 code takes its operands from float16.
+// Renders IEEE maximum and minimum: NaN wins, -0 is below +0. Uses comparisons, since llvm.maximum is longer on
+// AVX-512, and LLVM 19 loses a NaN in it if AVX2 code takes its operands from float16.
 IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
   double k = 0;
   if (Ir::known_splat(a, k) && k == k) return bounded(greatest, b, a, k);
@@ -120,13 +121,13 @@ IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
   if (isa_.range) return ir_.select(either, nan, ordered(greatest, a, b));
   const IrType bits = ir_.integer(ir_.element(a) == ir_.f64 ? 64 : 32);
   const IrValue x = ir_.bits(a, bits), y = ir_.bits(b, bits);
-  const IrValue equal =
-      ir_.bits(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.element(a));  // of equal numbers: the sign of zeros
+  // The value if a and b are equal: zeros may differ in sign.
+  const IrValue equal = ir_.bits(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.element(a));
   const IrValue further = ir_.select(ir_.compare(greatest ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
   return ir_.select(either, nan, ir_.select(ir_.compare(LLVMRealOEQ, a, b), equal, further));
 }
 
-// The same with a number k: one comparison, which a NaN fails, so that x stays.
+// Renders the same for a constant k: one comparison, which is false for NaN, so that x stays.
 IrValue Renderer::bounded(bool greatest, IrValue x, IrValue k, double value) {
   const bool takes_equal = value == 0 && std::signbit(value) != greatest;  // the zero that wins over the other
   const LLVMRealPredicate p =
@@ -134,11 +135,11 @@ IrValue Renderer::bounded(bool greatest, IrValue x, IrValue k, double value) {
   return ir_.select(ir_.compare(p, k, x), k, x);
 }
 
-// AVX-512's vrange orders the zeros, and of a NaN and a number gives the number.
+// Renders them by AVX-512's vrange, which orders zeros, and returns the number of a NaN and a number.
 IrValue Renderer::ordered(bool greatest, IrValue a, IrValue b) { return by_register("range", a, b, greatest ? 5 : 4); }
 
-// a 2^floor(b), rounded once. Without the instruction in float64, where the product is exact and its rounding to
-// float32 the only one.
+// Renders a 2^floor(b), rounded once. Without the instruction it is computed in float64, where the product is exact,
+// and only the conversion to float32 rounds.
 IrValue Renderer::scaled(IrValue a, IrValue b) {
   if (isa_.scales) return by_register("scalef", a, b, -1);
   const int64_t n = ir_.lanes(a);
@@ -151,8 +152,7 @@ IrValue Renderer::scaled(IrValue a, IrValue b) {
   return ir_.select(ir_.compare(LLVMRealUNO, b, b), b, LLVMBuildFPTrunc(ir_.b, product, LLVMTypeOf(a), ""));
 }
 
-// An AVX-512 instruction of two vectors, and of a number where it is not negative, on as many registers as the lanes
-// fill.
+// Renders an AVX-512 instruction of two vectors, and of `number` if that is not negative, register by register.
 IrValue Renderer::by_register(const char* instruction, IrValue a, IrValue b, int number) {
   const bool wide = ir_.element(a) == ir_.f64;
   const int64_t n = ir_.lanes(a), most = wide ? 8 : 16, least = wide ? 2 : 4;
@@ -173,8 +173,8 @@ IrValue Renderer::by_register(const char* instruction, IrValue a, IrValue b, int
   return ir_.join(parts);
 }
 
-// Rounds toward minus infinity; by zero gives zero. The hardware traps on zero and on lowest / -1, so those divisors
-// are replaced by 1.
+// Renders integer division, which rounds toward minus infinity; division by zero gives zero. The hardware traps on zero
+// and on lowest / -1, so those divisors are replaced by 1.
 IrValue Renderer::divide(bool remainder, bool sign, IrValue a, IrValue b) {
   const IrValue zero = ir_.same(a, 0), one = ir_.same(a, 1);
   const IrValue first = ir_.extract(b, 0);
@@ -200,9 +200,9 @@ IrValue Renderer::divide(bool remainder, bool sign, IrValue a, IrValue b) {
   return ir_.select(by_zero, zero, ir_.select(by_minus_one, LLVMBuildNeg(ir_.b, a, ""), floored));
 }
 
-// Processors divide vectors of floating-point numbers only. In float64 the quotient of 32-bit integers (in float32 that
-// of 16-bit ones) is within q · 2^-53 of the true one, which, where it is no integer, lies at least 1/b from the next:
-// truncation gives the same.
+// Renders the truncated quotient. Processors only divide vectors of floating-point numbers. The float64 quotient of
+// 32-bit integers (the float32 quotient of 16-bit ones) is within q · 2^-53 of the exact one, which, unless it is an
+// integer, is at least 1/b away from the next: truncation gives the same result.
 IrValue Renderer::truncated_quotient(bool sign, IrValue a, IrValue b) {
   const int width = static_cast<int>(LLVMGetIntTypeWidth(ir_.element(a)));
   if (ir_.lanes(a) < 4 || width > 32) return sign ? LLVMBuildSDiv(ir_.b, a, b, "") : LLVMBuildUDiv(ir_.b, a, b, "");
@@ -215,7 +215,7 @@ IrValue Renderer::truncated_quotient(bool sign, IrValue a, IrValue b) {
               : LLVMBuildFPToUI(ir_.b, quotient, LLVMTypeOf(a), "");
 }
 
-// By the width or more: nothing is left but the sign. (LLVM's own shifts are undefined there.)
+// Renders a shift. A count of the width or more leaves nothing but the sign (LLVM's own shifts are undefined there).
 IrValue Renderer::shift(ScalarOp op, bool sign, IrValue a, IrValue count) {
   const int64_t width = LLVMGetIntTypeWidth(ir_.element(a));
   const IrValue inside = ir_.compare(LLVMIntULT, count, ir_.same(a, width));

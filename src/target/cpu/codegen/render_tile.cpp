@@ -1,4 +1,4 @@
-// Operators that move lanes: broadcast, reshape, transpose, reduce, dot.
+// Renders operators that move lanes: broadcast, reshape, transpose, reduce, dot.
 #include <array>
 #include <bit>
 
@@ -20,7 +20,7 @@ void Renderer::broadcast(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// [n] and [1,n] are one row; [n,1] is n rows of one lane.
+// Renders a reshape. [n] and [1,n] are one row; [n,1] is n rows of one lane.
 void Renderer::reshape(const Inst& inst) {
   const Rows& in = rows(inst.args[0]);
   const size_t m = static_cast<size_t>(rows_of(inst.type));
@@ -35,7 +35,7 @@ void Renderer::reshape(const Inst& inst) {
   define(inst, std::move(out));
 }
 
-// Powers of two go through square blocks.
+// Transposes a tile; extents that are powers of two are divided into square blocks.
 Rows Renderer::transpose(const Rows& in) {
   const int64_t m = static_cast<int64_t>(in.size()), n = ir_.lanes(in[0]);
   Rows out;
@@ -53,7 +53,7 @@ Rows Renderer::transpose(const Rows& in) {
     return out;
   }
   const int64_t side = std::min(m, n);
-  std::vector<Rows> squares;  // of the result: those of one row of blocks, or of one column
+  std::vector<Rows> squares;  // square blocks of the result: of one row of blocks, or of one column
   for (int64_t at = 0; at < std::max(m, n); at += side) {
     Rows block;
     for (int64_t r = 0; r < side; ++r)
@@ -73,8 +73,8 @@ Rows Renderer::transpose(const Rows& in) {
   return out;
 }
 
-// Eklundh's transposition: blocks beside the diagonal are exchanged, of side 1, 2, 4 …: only the first of them moves
-// single elements, and 16-bit ones do so by shifts, which are cheaper than permutations of words.
+// Transposes a square block in registers by Eklundh's method: off-diagonal blocks of side 1, 2, 4 … are exchanged. Only
+// the first step moves single elements, and 16-bit ones by shifts, which are cheaper than permutations of words.
 void Renderer::transpose_register_tile(Rows& rows) {
   const int64_t n = static_cast<int64_t>(rows.size());
   const bool words = ir_.element(rows[0]) == ir_.i16 && n >= 4;
@@ -106,7 +106,7 @@ void Renderer::transpose_register_tile(Rows& rows) {
     for (IrValue& row : rows) row = LLVMBuildBitCast(ir_.b, row, element, "");
 }
 
-// The upper half of the axis is combined onto the lower until one is left.
+// Renders a reduction: combines the upper half of the axis onto the lower until one is left.
 void Renderer::reduce(const Inst& inst) {
   const Type& from = type(inst.args[0]);
   const ScalarOp op = combine(inst.reducer);
@@ -120,7 +120,8 @@ void Renderer::reduce(const Inst& inst) {
       for (size_t r = 0; r < now.size() / 2; ++r) now[r] = merge(now[r], now[r + now.size() / 2]);
     return define(inst, std::move(now));
   }
-  // Several rows are reduced side by side once they are short: transposed, each step is one operation on all of them.
+  // Several rows are reduced together once they are short: after a transposition each step is one operation on all of
+  // them.
   const int64_t m = static_cast<int64_t>(now.size());
   const int64_t stop =
       m >= 4 && std::has_single_bit(static_cast<uint64_t>(m)) ? std::min<int64_t>(m, lanes_of(from)) : 1;
@@ -151,7 +152,7 @@ void Renderer::exchange_lanes(const Inst& inst) {
   define(inst, {ir_.shuffle(single(inst.args[0]), single(inst.args[0]), from)});
 }
 
-// c[row] = fma(a[row,k] splat, b[k], c[row]), k ascending: the rows of c are independent chains.
+// Renders c[row] = fma(a[row,k] splat, b[k], c[row]) with ascending k: the rows of c are independent chains.
 void Renderer::dot(const Inst& inst) {
   const Rows &a = rows(inst.args[0]), &b = rows(inst.args[1]);
   Rows c = rows(inst.args[2]);

@@ -1,6 +1,6 @@
 #pragma once
 // The state of rendering one kernel, shared by the render_*.cpp files. A tile is kept as its rows: a scalar is one row
-// of one lane, [n] one row of n lanes, [m,n] m rows of n lanes; a row of one lane is an LLVM scalar, others are
+// of one lane, [n] is one row of n lanes, [m,n] is m rows of n lanes. A row of one lane is an LLVM scalar, others are
 // vectors. float16 and bfloat16 are kept as their 16 bits, bool as i1 (a byte in memory).
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@ using Rows = std::vector<IrValue>;
 class Renderer {
  public:
   Renderer(LLVMContextRef context, const kernel::Kernel& kernel, const Isa& isa);
-  /// Renders the function into the module, which becomes the caller's.
+  /// Renders the function and returns its module, which the caller owns.
   LLVMModuleRef render(const std::string& symbol);
 
  private:
@@ -56,7 +56,7 @@ class Renderer {
   IrValue widen_float8(IrValue bits, Dtype from);
   IrValue narrow_float8(IrValue value, Dtype to);
   IrValue widen(IrValue bits, Dtype from);  // float16, bfloat16, 8-bit floats → float32
-  IrValue narrow(IrValue value, Dtype to);  // float32 → the same: nearest even, subnormals kept, NaN quiet
+  IrValue narrow(IrValue value, Dtype to);  // float32 → one of these: nearest even, subnormals kept, NaN quiet
   IrValue narrow_to_bf16(IrValue v);
   IrValue narrow_in_hardware(IrValue v);
   IrValue bitcast(IrValue v, Dtype from, Dtype to);
@@ -72,9 +72,9 @@ class Renderer {
   void transpose_register_tile(Rows& rows);
 
   // render_memory.cpp
-  struct Guard {              // which lanes of a row exist
-    IrValue row = nullptr;    // i1, absent: the row does
-    IrValue limit = nullptr;  // i64: lanes below it, absent: all
+  struct Guard {              // the lanes of a row that exist
+    IrValue row = nullptr;    // i1: whether the row exists; null: it does
+    IrValue limit = nullptr;  // i64: lanes below it exist; null: all
     bool any() const { return row || limit; }
   };
   void load(const kernel::Inst& inst);
@@ -119,8 +119,8 @@ class Renderer {
   const kernel::Kernel& kernel_;
   const Isa& isa_;
   std::vector<Rows> values_;
-  std::vector<char>
-      splatted_;  // by Value: a tile whose lanes dots want one by one: kept as m·n scalars instead of rows
+  // By Value: whether a tile is kept as m·n scalars instead of rows, since only dots use it, lane by lane.
+  std::vector<char> splatted_;
   std::vector<IrValue> buffers_;  // by Ref
   std::vector<IrValue> symbols_;
   std::vector<IrValue> heap_;  // local buffers too large for the stack

@@ -1,7 +1,7 @@
-// matmuls through oneDNN. A descriptor is first brought into the form that oneDNN knows best (few axes, C's
-// rows contiguous), then cut into pieces along the batch, rows or columns. Each piece is a primitive for one thread;
-// the pieces run on Weft's own team. How a matmul is cut depends on its size alone, so the bits do not depend on the
-// number of threads.
+// Matmuls by oneDNN. A descriptor is first brought into the form that oneDNN handles best (few axes, contiguous rows of
+// C), then cut into pieces along the batch, rows or columns. Each piece is a primitive for one thread, and the pieces
+// run on Weft's own thread team. How a matmul is cut depends on its size alone, so the bits do not depend on the number
+// of threads.
 #include "target/cpu/libraries/onednn.h"
 
 #ifndef WEFT_HAVE_ONEDNN
@@ -43,19 +43,19 @@ struct View {
   memory::desc describe(memory::data_type type) const { return {memory::dims(extents), type, memory::dims(strides)}; }
 };
 
-/// The matmul as oneDNN sees it.
+/// The matmul in oneDNN's terms.
 struct Form {
   View a, b, c;
   bool swapped = false;  // C^T = B^T A^T: operands 0 and 1 are exchanged
-  bool pack = false;     // B goes through a reorder to oneDNN's own layout first
+  bool pack = false;     // B is first reordered to oneDNN's own layout
 };
 
-// --- normal form ---
+// ---------------------------------------------------------------- normal form
 
 using Batch = kernel::BatchAxis;
 
-/// Strides of axes of extent 1 are free: chosen so that the other one can be the contiguous axis. False where
-/// neither is, or rows overlap.
+/// Chooses the strides of axes of extent 1, which are free, so that the other axis can be the contiguous one. Returns
+/// false if neither is contiguous, or rows overlap.
 bool settle(int64_t rows, int64_t columns, int64_t& row_stride, int64_t& column_stride) {
   if (rows == 1 && columns == 1) row_stride = column_stride = 1;
   else if (columns == 1) row_stride == 1 ? column_stride = rows : column_stride = 1;
@@ -64,7 +64,8 @@ bool settle(int64_t rows, int64_t columns, int64_t& row_stride, int64_t& column_
   return row_stride == 1 && column_stride >= rows;
 }
 
-/// A batch axis of stride 0 (in A or B) becomes an extent of 1; `span`: a stride for it that oneDNN accepts.
+/// Describes an operand. A batch axis of stride 0 (in A or B) becomes an extent of 1. `span`: a stride for it that
+/// oneDNN accepts.
 View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t rows, int64_t columns, int64_t row_stride,
              int64_t column_stride, int64_t span) {
   View v;
@@ -78,9 +79,9 @@ View view_of(const std::vector<Batch>& axes, int64_t Batch::*stride, int64_t row
   return v;
 }
 
-/// Rows of B whose stride is a multiple of 4 KiB but no power of two fall on the same cache sets, and oneDNN
-/// reads them in place (it copies for the powers of two): 256x768x3072 runs at 160 GFLOP/s in place and at
-/// 290 with the reorder counted, two threads. With few rows the reorder costs more than it saves.
+/// Returns whether rows of B collide in the cache: a stride that is a multiple of 4 KiB but no power of two puts them
+/// into the same sets, and oneDNN reads them in place (it copies for powers of two). 256x768x3072 runs at 160 GFLOP/s
+/// in place, and at 290 including the reorder, with two threads. With few rows the reorder costs more than it saves.
 bool rows_collide(const kernel::DotDesc& d) {
   const int64_t bytes = d.b_k * d.b.size();
   const bool power_of_two = (d.b_k & (d.b_k - 1)) == 0;
@@ -100,7 +101,7 @@ std::optional<Form> form_of(kernel::DotDesc d) {
     return std::nullopt;
   if (axes.size() > 4) return std::nullopt;
   if (d.c_n != 1) {
-    if (d.bias) return std::nullopt;  // it would run along rows, which only the reference implementation takes
+    if (d.bias) return std::nullopt;  // the bias would run along rows, which only the reference implementation supports
     form.swapped = true;
     std::swap(d.a, d.b);
     std::swap(d.m, d.n);
@@ -115,11 +116,11 @@ std::optional<Form> form_of(kernel::DotDesc d) {
   return form;
 }
 
-// --- primitives ---
+// ---------------------------------------------------------------- primitives
 
 constexpr int max_args = 6;
 
-/// oneDNN's memory objects for one run at a time.
+/// oneDNN's memory objects, for one run at a time.
 struct Binding {
   memory a, b, packed, bias, residual, c, scratchpad;
 };
@@ -134,13 +135,13 @@ struct Primitive {
   std::string implementation;
 };
 
-/// A part of the matmul: extents of its own, and where it begins in each operand (elements).
+/// A part of the matmul: its extents, and where it begins in each operand (elements).
 struct Piece {
   Form form;
   int64_t a = 0, b = 0, c = 0, bias = 0;
 };
 
-/// How many pieces: about 15 million multiply-adds each, at least two where there is work for two threads.
+/// Returns the number of pieces: about 15 million multiply-adds each, at least two if there is work for two threads.
 int64_t piece_count(double flops) {
   if (flops < 2e6) return 1;
   int64_t count = 2;
@@ -148,7 +149,7 @@ int64_t piece_count(double flops) {
   return count;
 }
 
-/// Cut along the outermost batch axis if there is one of some length, else along the longer of rows and columns: the
+/// Cuts along the outermost batch axis if it is long enough, else along the longer of rows and columns, so that the
 /// operand that all pieces share is the smaller one. A packed B is cut along its columns, so that every piece packs its
 /// own.
 std::vector<Piece> cut(const Form& form, double flops) {
@@ -206,7 +207,7 @@ void append_activation(dnnl::post_ops& post, kernel::Activation activation) {
 #endif
 }
 
-/// The bias along C's columns, as a tensor of C's rank.
+/// Describes the bias along C's columns, as a tensor of C's rank.
 memory::desc bias_desc(const Form& form, memory::data_type type) {
   const size_t rank = form.c.extents.size();
   const int64_t n = form.c.extents.back();
@@ -216,9 +217,9 @@ memory::desc bias_desc(const Form& form, memory::data_type type) {
   return v.describe(type);
 }
 
-/// The `part`-th of `parts` slices of the sum along k of an operand, on the thread that has just read it: if the
-/// matmul is cut along the same axis, the slice is what the piece read. Blocks of rows are summed up first, so that
-/// the error does not grow with their number.
+/// Computes slice `part` of `parts` of an operand's sum along k. If the matmul is cut along the same axis, this is the
+/// slice that the thread's piece has just read. Blocks of rows are summed first, so that the error does not grow with
+/// their number.
 void add_up(const kernel::DotDesc& d, int64_t part, int64_t parts, std::span<void* const> operands) {
   const bool of_a = d.sum == kernel::OperandSum::a;
   const int64_t extent = of_a ? d.m : d.n, stride = of_a ? d.a_m : d.b_n, depth = of_a ? d.a_k : d.b_k;
@@ -324,7 +325,8 @@ class OnednnDot final : public LibraryCall {
                             "could not execute the matmul");
   }
 
-  /// All pieces but the last have the same extents: there are one or two primitives.
+  /// Returns the primitive for a form. All pieces except the last have the same extents, so there are one or two
+  /// primitives.
   std::shared_ptr<const Primitive> primitive(const Form& form, bool in_place) const {
     std::lock_guard lock(mutex_);
     for (const auto& p : primitives_) {
@@ -346,8 +348,8 @@ class OnednnDot final : public LibraryCall {
     dnnl::post_ops post;
     if (desc_.bias) p->bias = bias_desc(form, onednn_type(desc_.c));
     if (desc_.activation != kernel::Activation::none) append_activation(post, desc_.activation);
-    // A second operand that is the destination itself would be read after partial sums were written there:
-    // that is what `sum` is for.
+    // A binary post-op whose operand is the destination would read it after partial sums were written there; `sum`
+    // handles that case.
     if (desc_.residual) in_place ? post.append_sum(1.0f) : post.append_binary(dnnl::algorithm::binary_add, p->residual);
     attr.set_post_ops(post);
     const memory::desc b =
@@ -368,7 +370,7 @@ class OnednnDot final : public LibraryCall {
     return p;
   }
 
-  /// Memory objects are made once and lent to one run at a time.
+  /// Lends memory objects, which are created once, to one run at a time.
   struct Lease {
     const OnednnDot& call;
     const Primitive& primitive;
@@ -412,13 +414,15 @@ class OnednnDot final : public LibraryCall {
   mutable std::vector<std::pair<const Primitive*, std::unique_ptr<Binding>>> idle_;
 };
 
-/// Values of cpu_isa are sets of bits, each set within that of its successors.
+/// Returns whether oneDNN uses an instruction set. Values of cpu_isa are sets of bits, each a subset of its
+/// successors'.
 bool has(dnnl::cpu_isa wanted) {
   const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), bits = static_cast<int>(wanted);
   return (isa & bits) == bits;
 }
 
-/// Without VNNI, oneDNN adds pairs of 8-bit matmuls in 16 bits, which saturates.
+/// Returns whether 8-bit matmuls are exact: without VNNI, oneDNN adds pairs of 8-bit products in 16 bits, which
+/// saturates.
 bool bytes_are_exact() { return has(dnnl::cpu_isa::avx512_core_vnni); }
 
 bool dtypes_fit(const kernel::DotDesc& d) {
@@ -470,7 +474,7 @@ std::shared_ptr<const LibraryCall> onednn_dot(const kernel::DotDesc& desc) {
     auto call = std::make_shared<OnednnDot>(desc, *form);
     return call->optimised() ? call : nullptr;
   } catch (const dnnl::error&) {
-    return nullptr;  // a layout that it does not know
+    return nullptr;  // unsupported layout
   }
 }
 

@@ -1,6 +1,6 @@
-// Convolutions and their weight gradients through oneDNN, on channels-last arrays as they lie. The batch is cut into
-// pieces by the work alone; each piece is a primitive for one thread on Weft's own team, and the pieces of a weight
-// gradient are added up in order, so that the bits do not depend on the threads.
+// Convolutions and their weight gradients by oneDNN, on channels-last arrays in place. The batch is cut into pieces by
+// the work alone. Each piece is a primitive for one thread on Weft's own thread team, and the pieces of a weight
+// gradient are added in order, so the bits do not depend on the number of threads.
 #include "target/cpu/routines/calls.h"
 
 #ifndef WEFT_HAVE_ONEDNN
@@ -34,9 +34,8 @@ namespace {
 using dnnl::memory;
 using Extents = memory::dims;
 
-/// The convolution between x and y that a call stands for. In the direction `back` x is what the call computes and y
-/// its operand: the input's gradient of a convolution with strides, which reaches the target as a convolution of a
-/// dilated array.
+/// The convolution between x and y that a call stands for. With `back`, the call computes x from y: the input gradient
+/// of a strided convolution, which reaches the target as a convolution of a dilated array.
 struct Problem {
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
@@ -52,7 +51,7 @@ struct Problem {
   }
 };
 
-/// [batch, space…, channels] as oneDNN's (batch, channels, space…).
+/// Describes [batch, space…, channels] as oneDNN's (batch, channels, space…).
 memory::desc data_desc(const Problem& p, int64_t batch, int64_t channels, const Extents& space) {
   Extents dims{batch, channels}, strides(space.size() + 2);
   dims.insert(dims.end(), space.begin(), space.end());
@@ -63,7 +62,7 @@ memory::desc data_desc(const Problem& p, int64_t batch, int64_t channels, const 
   return {dims, onednn_type(p.dtype), strides};
 }
 
-/// (groups, out, in, kernel…), the first only where there are several.
+/// Returns (groups, out, in, kernel…), without the first if there is one group.
 Extents weight_dims(const Problem& p) {
   Extents dims{p.out / p.groups, p.in / p.groups};
   if (p.groups > 1) dims.insert(dims.begin(), p.groups);
@@ -71,8 +70,8 @@ Extents weight_dims(const Problem& p) {
   return dims;
 }
 
-/// A weight as it lies: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, whose kernel has been
-/// reversed again.
+/// Describes a weight in place: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, with its kernel
+/// reversed back.
 memory::desc weight_desc(const Problem& p, memory::data_type type) {
   const int64_t first = (p.back ? p.in : p.out) / p.groups, last = (p.back ? p.out : p.in) / p.groups;
   Extents strides(p.space());
@@ -139,7 +138,8 @@ struct BatchPiece {
   int64_t begin, size;
 };
 
-/// About 8 million multiply-adds each, `most` pieces at most, at least two where there is work for two threads.
+/// Cuts the batch into pieces of about 8 million multiply-adds, at most `most`, at least two if there is work for two
+/// threads.
 std::vector<BatchPiece> cut_batch(const Problem& p, int64_t most) {
   const double work = p.work();
   int64_t count = work < 1e6 ? 1 : 2;
@@ -150,7 +150,7 @@ std::vector<BatchPiece> cut_batch(const Problem& p, int64_t most) {
   return pieces;
 }
 
-/// What a primitive needs for one size of piece.
+/// A primitive for one size of piece, with its descriptors.
 struct Compiled {
   int64_t size;
   dnnl::primitive primitive;
@@ -163,7 +163,7 @@ Compiled compiled(int64_t size, const Desc& pd, const memory::desc& x, const mem
   return {size, dnnl::primitive(pd.get()), x, w, y, pd.scratchpad_desc(), pd.impl_info_str()};
 }
 
-/// What both calls share: pieces, one or two primitives, and the weight in oneDNN's own layout.
+/// Base of both calls: pieces, one or two primitives, and the weight in oneDNN's own layout.
 class OnednnConvolution : public LibraryCall {
  public:
   OnednnConvolution(const kernel::CallDesc& desc, Problem problem, bool weights, int64_t most)
@@ -193,7 +193,7 @@ class OnednnConvolution : public LibraryCall {
     c.primitive.execute(onednn_stream(), all);
   }
 
-  /// Runs every piece, each on one thread; `body` gets the piece and its number.
+  /// Runs every piece, each on one thread. `body` gets the piece and its index.
   template <class Body>
   void each_piece(const Body& body) const {
     runtime::parallel_for(static_cast<int64_t>(pieces_.size()), [&](int64_t begin, int64_t end) {
@@ -243,7 +243,7 @@ class OnednnConvolution : public LibraryCall {
   std::vector<Compiled> sizes_;
 };
 
-/// The kernel of each pair of channels reversed: w [first, kernel…, last].
+/// Reverses the kernel of each pair of channels: w [first, kernel…, last].
 void reverse_kernel(const Problem& p, const void* from, void* to) {
   const size_t bytes = static_cast<size_t>(p.dtype.size()) * static_cast<size_t>(p.out / p.groups);
   int64_t positions = 1;
@@ -254,7 +254,7 @@ void reverse_kernel(const Problem& p, const void* from, void* to) {
                   static_cast<char*>(to) + static_cast<size_t>(c * positions + positions - 1 - k) * bytes);
 }
 
-/// x and w to y, or y and w to x.
+/// Computes y from x and w, or x from y and w.
 class Convolve final : public OnednnConvolution {
  public:
   Convolve(const kernel::CallDesc& desc, Problem problem) : OnednnConvolution(desc, std::move(problem), false, 32) {}
@@ -289,7 +289,7 @@ class Convolve final : public OnednnConvolution {
   }
 };
 
-/// x and the gradient of y to the gradient of w: a sum for each piece, in float32, then their sum.
+/// Computes the gradient of w from x and the gradient of y: a float32 sum for each piece, then their sum.
 class WeightGradient final : public OnednnConvolution {
  public:
   WeightGradient(const kernel::CallDesc& desc, Problem problem)
@@ -318,7 +318,7 @@ class WeightGradient final : public OnednnConvolution {
   }
 };
 
-/// The integers of graph/regions/convolution.h.
+/// The integers of a convolution call, as in graph/regions/convolution.h.
 struct ConvolutionForm {
   int64_t groups;
   Extents stride, low, high, dilation, input_dilation;
@@ -346,7 +346,8 @@ bool dtypes_fit(const kernel::CallDesc& desc) {
   return (t == float32 || t == bfloat16) && desc.inputs[1].dtype == t && desc.outputs[0].dtype == t;
 }
 
-/// Stride and padding at the end follow from the extents where the call says them from the other side.
+/// Returns the problem of a call, or nothing if it is not supported. Where the call describes the convolution from the
+/// other side, stride and final padding follow from the extents.
 std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
   const ConvolutionForm f = convolution_form(desc);
   if (f.stride.size() > 3 || !dtypes_fit(desc)) return std::nullopt;
@@ -379,7 +380,7 @@ std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, bool we
     auto call = std::make_shared<Call>(desc, *problem);
     return call->optimised() ? call : nullptr;
   } catch (const dnnl::error&) {
-    return nullptr;  // a form that it does not know
+    return nullptr;  // unsupported form
   }
 }
 

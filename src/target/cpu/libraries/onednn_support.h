@@ -1,6 +1,6 @@
 #pragma once
-// What the files that call oneDNN share: its engine, a stream for each thread, scratch memory. Included by
-// src/target/cpu/onednn*.cpp only.
+// Shared by the files that call oneDNN: its engine, a stream for each thread, scratch memory. Included by
+// src/target/cpu/libraries/onednn*.cpp only.
 #include <dnnl.hpp>
 
 #include "runtime/buffer.h"
@@ -10,7 +10,7 @@ namespace weft::target {
 
 const dnnl::engine& onednn_engine();
 dnnl::stream& onednn_stream();  // of the calling thread
-/// Scratch of the calling thread, for one call at a time; grows and stays.
+/// Returns scratch of the calling thread, for one call at a time; it grows and is never freed.
 void* onednn_scratch(size_t bytes);
 
 dnnl::memory::data_type onednn_type(Dtype t);

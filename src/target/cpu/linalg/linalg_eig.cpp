@@ -7,7 +7,8 @@
 namespace weft::target {
 namespace {
 
-/// In float64 for both dtypes: the vectors of nearly equal eigenvalues want it, and the solver is compiled once.
+/// Computes in float64 for both dtypes: eigenvectors of nearly equal eigenvalues need it, and the solver is compiled
+/// only once.
 template <class T>
 void eig(std::span<void* const> operands, int64_t n, bool vectors) {
   const Eigen::EigenSolver<Eigen::MatrixXd> factor(

@@ -1,5 +1,5 @@
-// LU factors with exchanged rows, of matrices of any shape: Eigen's class for them takes square ones, what it calls
-// tall ones as well.
+// LU factors with row exchanges, of matrices of any shape. Eigen's class is for square matrices, but the function it
+// calls also takes tall ones.
 #include <Eigen/LU>
 #include <numeric>
 
@@ -26,7 +26,7 @@ void lu(std::span<void* const> operands, int64_t m, int64_t n) {
     std::swap(rows[i], rows[with]);
   }
   if (n == k) return;
-  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;  // columns beside the square part: U₂ = L⁻¹ A₂
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;  // columns right of the square part: U₂ = L⁻¹ A₂
   Eigen::Map<Matrix> beside(a + m * k, m, n - k);
   for (int64_t i = 0; i < k; ++i) beside.row(i).swap(beside.row(exchanged[static_cast<size_t>(i)]));
   Eigen::Map<const Matrix>(a, m, k).template triangularView<Eigen::UnitLower>().solveInPlace(beside);

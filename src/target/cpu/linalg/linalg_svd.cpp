@@ -1,6 +1,7 @@
-// Singular values and vectors, in float64 for both dtypes: eigenvectors of AᵀA turn A's columns until they are nearly
-// orthogonal, and Jacobi's rotations of pairs of columns do the rest (Drmač & Veselić, New fast and accurate Jacobi SVD
-// algorithm, 2008, for rotations behind another decomposition). What squaring A costs in accuracy they bring back.
+// Singular values and vectors, in float64 for both dtypes: A is multiplied by eigenvectors of AᵀA, which makes its
+// columns nearly orthogonal, and Jacobi rotations of pairs of columns do the rest (Drmač & Veselić, New fast and
+// accurate Jacobi SVD algorithm, 2008, which precondition with another decomposition). The rotations recover the
+// accuracy that squaring A loses.
 #include <Eigen/Eigenvalues>
 #include <cmath>
 #include <numeric>
@@ -16,7 +17,7 @@ using Eigen::VectorXd;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-/// Columns p and q of both by one angle.
+/// Rotates columns p and q of both matrices by one angle.
 class Rotation {
  public:
   Rotation(double p, double q, double product) {
@@ -37,8 +38,8 @@ class Rotation {
   double cosine_, sine_;
 };
 
-/// Turns columns of b, and those of v with them, until products of two are below `tolerance` of their lengths. Columns
-/// that count as zero are let be.
+/// Rotates pairs of columns of b, and the same columns of v, until their inner products are below `tolerance` times
+/// their lengths. Skips columns that count as zero.
 void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
   VectorXd size = b.colwise().squaredNorm();
   const double zero = std::pow(epsilon * static_cast<double>(b.rows()), 2) * size.maxCoeff();
@@ -60,7 +61,7 @@ void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
   }
 }
 
-/// Columns from `first` on: unit vectors less what lies along the columns before, wherever enough is left.
+/// Fills the columns from `first` on with unit vectors orthogonal to the columns before them.
 void complete(MatrixXd& u, Index first) {
   for (Index axis = 0; first < u.cols() && axis < u.rows(); ++axis) {
     VectorXd x = VectorXd::Unit(u.rows(), axis);

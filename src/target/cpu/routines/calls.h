@@ -1,13 +1,13 @@
 #pragma once
-// The routines of the CPU target that are not generated code, by the name of their call. One line in calls.cpp and a
-// file of its own for each.
+// The routines of the CPU target that are not generated code, by the name of their call. Each has a row in calls.cpp
+// and a file of its own.
 #include <memory>
 
 #include "target/target.h"
 
 namespace weft::target {
 
-/// Nothing where there is no routine of that name, or it does not take these arrays.
+/// Returns the routine that a descriptor names, or null if there is none, or it does not support these arrays.
 std::shared_ptr<const LibraryCall> cpu_call(const kernel::CallDesc& desc);
 
 std::shared_ptr<const LibraryCall> cpu_sort(const kernel::CallDesc& desc);
@@ -21,9 +21,9 @@ std::shared_ptr<const LibraryCall> cpu_qr(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eigh(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eig(const kernel::CallDesc& desc);
-/// Convolutions of channels-last arrays and the gradients of their weights (graph/regions/convolution.h says what their
-/// integers mean): nothing without oneDNN, for little work (onednn_min_work), for dtypes other than float32 and
-/// bfloat16, and for forms that oneDNN has no optimised implementation of.
+/// Convolutions of channels-last arrays and the gradients of their weights (integers as in
+/// graph/regions/convolution.h). Null without oneDNN, for little work (onednn_min_work), for dtypes other than float32
+/// and bfloat16, and for forms without an optimised implementation in oneDNN.
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc);
 

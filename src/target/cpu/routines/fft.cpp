@@ -1,6 +1,6 @@
-// Discrete Fourier transforms on the CPU. Lengths whose prime factors are small go through Stockham's passes, one for
-// each factor, which leave the order right; others are a convolution of such a length (Bluestein 1970). Everything is
-// computed in float64, so that results in float32 are rounded once.
+// Discrete Fourier transforms on the CPU. Lengths with small prime factors use Stockham's algorithm, one pass for each
+// factor, whose results are in order. Other lengths are a convolution of such a length (Bluestein 1970). All arithmetic
+// is float64, so that float32 results are rounded once.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -20,7 +20,7 @@ using Complex = std::complex<double>;
 
 constexpr int largest_factor = 13;
 
-/// std::complex's own product looks after infinities, at several times the cost.
+/// Multiplies two numbers. std::complex's operator also handles infinities, at several times the cost.
 Complex times(Complex a, Complex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
@@ -29,7 +29,7 @@ Complex root(int64_t k, int64_t n) {
   return std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
 }
 
-/// The transform of one length: Σ_j x_j e^(-2πijk/n).
+/// The transform of length n: Σ_j x_j e^(-2πijk/n).
 class Transform {
  public:
   explicit Transform(int64_t n) : n_(n) {
@@ -56,7 +56,7 @@ class Transform {
   }
 
  private:
-  /// One factor: `m` groups of p numbers, each `done` times side by side.
+  /// Runs the pass of one factor: `m` groups of p numbers, each of them `done` times side by side.
   void pass(int p, int64_t m, int64_t done, const Complex* from, Complex* to) const {
     Complex w[largest_factor], roots[largest_factor];  // of the group's position, and of p
     for (int r = 0; r < p; ++r) roots[r] = roots_[static_cast<size_t>(r * (n_ / p))];
@@ -68,7 +68,7 @@ class Transform {
     }
   }
 
-  /// out_t = w_t Σ_r in_r e^(-2πirt/p)
+  /// Computes out_t = w_t Σ_r in_r e^(-2πirt/p).
   static void butterfly(int p, const Complex* roots, const Complex* in, int64_t in_step, const Complex* w, Complex* out,
                         int64_t out_step) {
     Complex v[largest_factor];
@@ -92,7 +92,8 @@ class Transform {
     }
   }
 
-  /// With jk = (j² + k² - (k-j)²) / 2 the sum is c_k Σ_j (x_j c_j) / c_(k-j), where c_j = e^(-πij²/n).
+  /// Prepares Bluestein's convolution. With jk = (j² + k² - (k-j)²) / 2 the sum is c_k Σ_j (x_j c_j) / c_(k-j), where
+  /// c_j = e^(-πij²/n).
   void chirp() {
     int64_t length = 1;
     while (length < 2 * n_ - 1) length *= 2;
@@ -145,7 +146,7 @@ class Fft final : public LibraryCall {
   }
 
  private:
-  /// The inverse is the conjugate of the conjugate's transform.
+  /// Transforms one row. The inverse is the conjugate of the conjugate's transform.
   void one(const T* in, T* out, std::vector<Complex>& x, std::vector<Complex>& scratch) const {
     const double sign = kind_ == Kind::inverse ? -1 : 1;
     for (int64_t k = 0; k < n_; ++k) {

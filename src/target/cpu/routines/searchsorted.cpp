@@ -1,4 +1,4 @@
-// The call `searchsorted` (graph/calls/call_sort.cpp says what it means): a binary search for each value.
+// The call `searchsorted` (defined in graph/calls/call_sort.cpp): a binary search for each value.
 #include <algorithm>
 #include <memory>
 

@@ -1,7 +1,7 @@
-// The call `sort` (graph/calls/call_sort.cpp says what it means). Each element becomes an unsigned key whose order is
-// the wanted one (NaN the last of all, the zeros equal), paired with its position: no two pairs are equal, so that the
-// sorted sequence is one and the same whichever algorithm or number of threads finds it. Long rows go through a radix
-// sort, one long row in pieces that are merged; short ones through std::sort.
+// The call `sort` (defined in graph/calls/call_sort.cpp). Each element becomes an unsigned key of the wanted order (NaN
+// last, zeros equal), paired with its position. No two pairs are equal, so the sorted sequence does not depend on the
+// algorithm or the number of threads. Long rows use a radix sort, and a single long row is sorted in pieces that are
+// merged; short rows use std::sort.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ using kernel::KeyRule;
 
 namespace {
 
-/// A key with its position. Up to 32 bits they share a word.
+/// A key with its position. Both share one word if the key has at most 32 bits.
 struct Wide {
   uint64_t key;
   uint32_t at;
@@ -43,10 +43,11 @@ struct ItemOf<uint64_t> {
   using type = Wide;
 };
 
-constexpr size_t shortest_radix = 1024;  // below, a comparison sort is faster than its counters
+constexpr size_t shortest_radix = 1024;  // for fewer items a comparison sort is faster than counting
 constexpr size_t longest_piece = size_t{1} << 17;
 
-/// Least significant digit first, bytes that all keys share left out. `spare` has room for n items.
+/// Sorts n items by radix, least significant digit first, skipping bytes that all keys share. `spare` has room for n
+/// items.
 template <class Item>
 void radix_sort(Item* items, Item* spare, size_t n, int key_bytes) {
   std::vector<std::array<uint32_t, 256>> counts(static_cast<size_t>(key_bytes));
@@ -73,7 +74,7 @@ void sort_items(Item* items, Item* spare, size_t n, int key_bytes) {
   else std::sort(items, items + n);
 }
 
-/// How many of the first `rank` items of the merged sequence come from a.
+/// Returns how many of the first `rank` items of the merged sequence come from a.
 template <class Item>
 size_t split(const Item* a, size_t na, const Item* b, size_t nb, size_t rank) {
   size_t low = rank > nb ? rank - nb : 0, high = std::min(rank, na);
@@ -85,7 +86,8 @@ size_t split(const Item* a, size_t na, const Item* b, size_t nb, size_t rank) {
   return low;
 }
 
-/// One long row: pieces sorted by themselves, then merged in pairs, each merge cut into parts of equal length.
+/// Sorts one long row: sorts pieces separately, then merges them in pairs, each merge divided into parts of equal
+/// length.
 template <class Item>
 void sort_pieces(std::vector<Item>& items, std::vector<Item>& spare, int key_bytes) {
   const size_t n = items.size();
@@ -100,7 +102,7 @@ void sort_pieces(std::vector<Item>& items, std::vector<Item>& spare, int key_byt
   });
   for (size_t width = piece; width < n; width *= 2) {
     runtime::parallel_for(static_cast<int64_t>(pieces), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {  // the stretch of the merged sequence where piece p was
+      for (int64_t p = begin; p < end; ++p) {  // the range of the merged sequence at piece p's position
         const size_t first = static_cast<size_t>(p) * piece, last = std::min(first + piece, n),
                      base = first / (2 * width) * (2 * width);
         const Item *a = items.data() + base, *b = items.data() + std::min(base + width, n);
@@ -129,7 +131,7 @@ class Sort final : public LibraryCall {
     if (n_ * outer_ * inner_ == 0) return;
     if (outer_ * inner_ == 1) return one_row(in, values, order);
     const int64_t blocks = (inner_ + columns - 1) / columns;
-    const int64_t grain = std::max<int64_t>(1, 4096 / (n_ * std::min(columns, inner_)));  // short rows: many to a task
+    const int64_t grain = std::max<int64_t>(1, 4096 / (n_ * std::min(columns, inner_)));  // a task has many short rows
     const int64_t tasks = (outer_ * blocks + grain - 1) / grain;
     runtime::parallel_for(tasks, [&](int64_t begin, int64_t end) {
       std::vector<Item> items(static_cast<size_t>(n_ * std::min(columns, inner_))), spare(static_cast<size_t>(n_));
@@ -140,8 +142,8 @@ class Sort final : public LibraryCall {
 
  private:
   using Item = typename ItemOf<U>::type;
-  static constexpr int64_t columns =
-      16;  // rows that lie across memory are taken some at a time, to use whole cache lines
+  // Rows with a stride are gathered this many at a time, to use whole cache lines.
+  static constexpr int64_t columns = 16;
 
   Item item(const U* in, int64_t offset, int64_t k) const {
     return pack(key_of(in[offset], rule_), static_cast<uint32_t>(k), Item{});

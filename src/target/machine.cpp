@@ -35,6 +35,7 @@ int version_of(std::string_view arch) {
   return std::stoi(std::string(arch.substr(3)));
 }
 
+/// Returns what the compute capability of an architecture implies, with typical values for the rest.
 Machine gpu_machine(std::string_view arch) {
   const int version = version_of(arch);
   const Capability* best = &capabilities[0];

@@ -97,9 +97,9 @@ class Target {
 /// the compiler.
 Target& cpu();
 Target& null();
-/// Returns a CUDA device of this machine. Throws std::runtime_error "[cuda] …" where there is no such device or driver.
+/// Returns a CUDA device of this machine. Throws std::runtime_error "[cuda] …" if there is no such device or driver.
 Target& gpu(int ordinal = 0);
-int gpu_count();  // 0 where there is no driver
+int gpu_count();  // 0 without a driver
 
 /// Switches library calls on or off (`weft train --no-libraries`, tests). When they are off, everything runs through
 /// generated kernels. They are on by default if built in.

@@ -37,6 +37,7 @@ bool stays_in_code(Number n) {
   return v == 0 || v == 1 || v == -1 || v == 2 || v == 0.5 || std::isinf(v);
 }
 
+/// Returns new host storage that holds one number in `dtype`.
 graph::Storage scalar_storage(Dtype dtype, Number n) {
   graph::Storage storage{runtime::allocate(dtype.size()), 0, {}};
   void* at = storage.buffer->data();
@@ -199,6 +200,8 @@ std::string described(const Segment& segment) {
   }
 }
 
+/// Waits for the segments that segment k reads, computes it, and sets its event. Errors go to the event and are thrown;
+/// with `describe` they name the segment.
 void do_segment(const Work& work, size_t k, bool describe) {
   runtime::Event& event = *work.events[k];
   try {

@@ -176,6 +176,7 @@ Value Emitter::compute(int node, const std::vector<Expr>& index, Expr valid) {
   return elementwise(node, index, valid);
 }
 
+/// Emits a movement: the operand at the moved index, or the fill value outside the operand (padding).
 Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   Access access = push(*group_.cx, cx_.ir, node, index);
   if (!access.valid) return value(access.node, access.index, valid);

@@ -46,6 +46,7 @@ class GroupKey {
 
   int position(int id) const { return nodes_.at(id); }
 
+  /// Hashes a node, and its operands down to memory: how other groups compute their roots does not matter.
   void node(int id) {
     auto [it, fresh] = nodes_.try_emplace(id, static_cast<int>(nodes_.size()));
     h_.number(it->second);

@@ -68,6 +68,7 @@ class NestedBase : public Nested {
   runtime::Accelerator* device_;
 };
 
+/// Runs one of two branches, by a computed condition.
 class NestedCond : public NestedBase {
  public:
   NestedCond(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
@@ -83,6 +84,7 @@ class NestedCond : public NestedBase {
   }
 };
 
+/// Runs the body as long as the condition program returns true, at most max_steps times.
 class NestedWhile : public NestedBase {
  public:
   NestedWhile(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
@@ -110,6 +112,7 @@ class NestedWhile : public NestedBase {
   }
 };
 
+/// Runs the body once for each element along the scanned axis.
 class NestedScan : public NestedBase {
  public:
   NestedScan(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)

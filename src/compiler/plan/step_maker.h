@@ -73,12 +73,12 @@ class StepMaker {
   std::vector<Variant> variants_;  // by group: what the tuner chose
   std::vector<PendingStep> pending_;
   std::vector<int> position_;                         // by group: its pending step
-  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, where it is generated
+  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, if its code is generated
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_ids_;
   std::unordered_map<Digest, int> latest_;  // kernel → pending step that a sibling may join
-  std::map<int, int> saved_;                // inputs whose old value is needed at the end → pseudo node
-  int next_pseudo_ = 0;
+  std::map<int, int> saved_;                // inputs whose old value is needed at the end → the buffer of a copy
+  int next_pseudo_ = 0;                     // the id of the next buffer without a node
 };
 
 }  // namespace weft::compiler

@@ -99,6 +99,7 @@ class StepVerifier {
 
   // ---------------------------------------------------------------- what each step runs
 
+  /// Checks that a step's groups run once and after the groups that they wait for, and records their positions.
   void groups(const Step& step) {
     if (step.kind == Step::Kind::copy) return require_step(step.groups.empty(), "a copy runs no group");
     require_step(!step.groups.empty(), "a step runs a group");
@@ -209,6 +210,7 @@ class StepVerifier {
     return it == saved_.end() ? -1 : it->second;
   }
 
+  /// Checks what a step that is no copy reads and writes, group by group, and updates the models of memory.
   void compute(const Step& step) {
     apart(step);
     std::set<int> touched;
@@ -302,6 +304,7 @@ class StepVerifier {
 
   // ---------------------------------------------------------------- results
 
+  /// Checks the location and the final contents of each output.
   void outputs() {
     check(plan_.outputs.size() == ir_.outputs.size(), "verify", "a plan has a location for each output");
     for (size_t k = 0; k < plan_.outputs.size(); ++k) {
@@ -335,7 +338,7 @@ class StepVerifier {
   std::vector<int> position_;  // by group: its step
   std::set<int> updated_;      // inputs that the program may write
   std::set<int> written_inputs_;
-  std::map<int, int> in_output_;  // output → the buffer that lies there
+  std::map<int, int> in_output_;  // output → the buffer in its memory
   std::map<int, int> saved_;      // buffers without a node → the node whose value they hold
   MemoryState memory_;
   ArenaState arena_;

@@ -84,6 +84,7 @@ class AccessAnalysis {
     }
   }
 
+  /// Visits a node that is computed inline: adds its operations and queues its operands at their indices.
   void step(int id, const IrNode& n, int tuple, std::vector<std::pair<int, int>>& pending) {
     const std::vector<Expr>& at = tuples_[tuple];
     if (n.op == Op::concat) {

@@ -146,7 +146,7 @@ class FewResults : Rewriter {
     if (parts > 1 && (parts >= 8 || node.attrs->axes.size() == 1)) {
       split[axis] = extent / parts;
       split.insert(split.begin() + static_cast<std::ptrdiff_t>(axis), Dim(parts));
-      for (int64_t& a : first.attrs.edit().axes) ++a;  // all reduced axes lie at or after the one that is cut
+      for (int64_t& a : first.attrs.edit().axes) ++a;  // all reduced axes are at or after the one that is split
     } else if (node.attrs->axes.size() > 1) {
       first.attrs.edit().axes.erase(first.attrs.edit().axes.begin());
     } else {
@@ -154,7 +154,7 @@ class FewResults : Rewriter {
     }
     first.inputs[0] = reshaped(v, split);
     first.type.shape.clear();
-    int64_t position = 0;  // of the axis that is left, in the partial result
+    int64_t position = 0;  // position of the remaining reduced axis in the partial result
     for (size_t a = 0; a < split.size(); ++a) {
       if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), static_cast<int64_t>(a)) > 0) continue;
       if (a < axis) ++position;

@@ -38,6 +38,7 @@ class Walk {
   }
 
  private:
+  /// Returns the operators in order, at most eight, and the type of the largest result.
   std::string describe() const {
     constexpr size_t most = 8;
     std::vector<std::string> names;

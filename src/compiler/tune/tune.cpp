@@ -180,6 +180,8 @@ class Contest {
     return runners_[0].dropped.empty();
   }
 
+  /// Times all candidates in turns. The first repeat decides how many fit into the item's time, and which candidates
+  /// are too slow to repeat.
   void time() {
     double best = 1e9;
     size_t repeats = 1;
@@ -198,6 +200,7 @@ class Contest {
     }
   }
 
+  /// Returns the winner: the heuristic's choice, unless another is faster by the margin.
   TuneResult decide() const {
     TuneResult result{Variant::heuristic, item_.name + ":"};
     double bound = runners_[0].median() * margin;

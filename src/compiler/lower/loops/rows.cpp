@@ -415,8 +415,8 @@ bool RowLowering::sums_products(const Statement& statement) const {
          node.type.dtype == float32;
 }
 
-/// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since an update
-/// in place must not be read instead of the old value.
+/// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since
+/// they may overwrite operands in place.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;

@@ -74,6 +74,7 @@ void RowLowering::pass_by_cluster(int p, bool first) {
                                          b.load(sums[k], b.index(0), {iterations}, {1}), 0));
 }
 
+/// Emits the kernel for rows shared by a cluster: the passes, then the stores of results.
 void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
   find_reused();

@@ -253,7 +253,7 @@ void TransposedLowering::row(Value r) {
   kernel::Builder& b = emit_.builder();
   for (const Across& a : across_) emit_.take_staged(a.node, a.offset, a.scratch, b.mul(r, b.index(pitch_)));
   emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
-  std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
+  std::vector<Value> values;  // stores come last: they may overwrite operands in place
   for (const Root& root : group_.roots) {
     values.push_back(emit_.rounded(root.node, emit_.make(root.node, root.index)));
     emit_.define(root.node, values.back());
@@ -285,7 +285,7 @@ void TransposedLowering::plane() {
                         ? b.transpose(b.load(ref, at, {width_, rows_}, {along_v, along_u}, {lane_limit_, row_limit_}))
                         : b.load(ref, at, {rows_, width_}, {along_u, along_v}, {row_limit_, lane_limit_}));
   });
-  std::vector<Value> values;  // stores come last: an update in place must not be read as an old value
+  std::vector<Value> values;  // stores come last: they may overwrite operands in place
   for (const Root& root : group_.roots) {
     values.push_back(b.broadcast(emit_.rounded(root.node, emit_.make(root.node, root.index)), {rows_, width_}));
     emit_.define(root.node, values.back());

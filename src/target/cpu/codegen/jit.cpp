@@ -93,6 +93,7 @@ void initialise_llvm() {
   });
 }
 
+// Creates the loader and defines the symbols that generated code may use.
 Jit::Jit() {
   initialise_llvm();
   require(LLVMOrcCreateLLJIT(&jit_, nullptr), "the loader does not start");

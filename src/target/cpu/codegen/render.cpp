@@ -174,6 +174,7 @@ void Renderer::constant(const Inst& inst) {
                     splat_number(inst.number, inst.type.dtype, lanes_of(inst.type))));
 }
 
+// Renders a loop in rotated form: a guard, then a body with its test at the end. Carried values are phis of rows.
 void Renderer::loop(const Inst& inst) {
   const IrValue lo = single(inst.args[0]), hi = single(inst.args[1]), step = single(inst.args[2]);
   const Block& inner = inst.blocks[0];

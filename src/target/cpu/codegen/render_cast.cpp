@@ -126,6 +126,8 @@ IrValue Renderer::widen_float8(IrValue wide, Dtype from) {
   return ir_.bits(ir_.bit_or(value, ir_.shl(ir_.bit_and(wide, k(0x80)), 24)), ir_.f32);
 }
 
+// Converts float32 to 8-bit floats as base/half.h does: rounds to nearest even and saturates at the largest number;
+// infinity and NaN become the patterns of the format.
 IrValue Renderer::narrow_float8(IrValue v, Dtype to) {
   const Float8& f = to == float8_e4m3 ? e4m3 : e5m2;
   const IrValue x = ir_.bits(v, ir_.i32);

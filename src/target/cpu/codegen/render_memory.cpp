@@ -113,6 +113,7 @@ Rows Renderer::load_tile(Ref ref, IrValue offset, int64_t m, int64_t n, int64_t 
   return out;
 }
 
+// Loads one row of n lanes: one element splat, a vector (masked if guarded), or a gather, by its stride.
 IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other) {
   const Dtype t = ref_dtype(ref);
   const IrType e = memory_element(t);
@@ -301,6 +302,7 @@ void Renderer::atomic_add(const Inst& inst) {
   }
 }
 
+// Adds to one element atomically. 16-bit and 8-bit floats use a compare-and-exchange loop.
 void Renderer::atomic_lane(Dtype t, IrValue address, IrValue value) {
   if (!is_low_float(t)) {
     LLVMBuildAtomicRMW(ir_.b, is_float(t) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd, address, value,

@@ -88,6 +88,8 @@ bool rows_collide(const kernel::DotDesc& d) {
   return d.b == float32 && d.b_n == 1 && bytes % 4096 == 0 && !power_of_two && d.m >= 48 && d.n >= 256 && d.k >= 64;
 }
 
+/// Brings a matmul into oneDNN's form: merges batch axes, settles free strides, and exchanges the operands if C's
+/// columns are contiguous. Returns nothing if oneDNN does not support the layout.
 std::optional<Form> form_of(kernel::DotDesc d) {
   Form form;
   for (size_t i = 0; i < d.batch.size(); ++i) {
@@ -284,6 +286,7 @@ class OnednnDot final : public LibraryCall {
     }
   }
 
+  /// Executes a piece: sets the addresses of its operands, packs B if the form says so, and runs the primitive.
   void execute(const Primitive& p, const Piece& piece, std::span<void* const> operands) const {
     const auto at = [](void* base, int64_t elements, Dtype t) {
       return static_cast<char*>(base) + elements * t.size();

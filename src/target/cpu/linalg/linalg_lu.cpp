@@ -8,6 +8,7 @@
 namespace weft::target {
 namespace {
 
+/// Factors one column-major m × n matrix: L and U in one array, the row permutation, and the pivots from 1.
 template <class T>
 void lu(std::span<void* const> operands, int64_t m, int64_t n) {
   T* a = static_cast<T*>(operands[1]);

@@ -71,6 +71,7 @@ void complete(MatrixXd& u, Index first) {
   }
 }
 
+/// Computes the singular values, descending, and with `vectors` the singular vectors of a column-major m × n matrix.
 template <class T>
 void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
   MatrixXd b =

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of `weft train gpt`: the same model, batches, optimizer and schedule, for comparison. Needs PyTorch and nothing else.
+"""What PyTorch makes of `weft train gpt`: the same model, batches, optimizer and schedule, for comparison. Needs
+PyTorch and nothing else.
 
-    bench/torch_gpt.py --data text.txt                                train; one JSON object a step, then the whole-validation loss
+    bench/torch_gpt.py --data text.txt                train; one JSON object a step, then the whole-validation loss
     bench/torch_gpt.py --data text.txt --weights model.safetensors    the same from weights that weft wrote
-    bench/torch_gpt.py --data text.txt --time eager                   median time of a step; or --time compile
-    bench/torch_gpt.py --vocab 50304 --time eager                     the same on random tokens, as `weft bench` does
+    bench/torch_gpt.py --data text.txt --time eager   median time of a step; or --time compile
+    bench/torch_gpt.py --vocab 50304 --time eager     the same on random tokens, as `weft bench` does
     bench/torch_gpt.py --data text.txt --weights model.safetensors --device cuda --compare losses.jsonl
-                                                                      trains, and holds its losses against those that `weft train gpt --json` printed
+                                                      train, and hold the losses against those that `weft train gpt
+                                                      --json` printed
 
-Options and their defaults are those of `weft train gpt`. Batch number k of a seed is the same as weft's; --batches names a file with
-other ones: one JSON list of window starts a line, one line a step.
+Options and their defaults are those of `weft train gpt`. Batch number k of a seed is the same as weft's; --batches
+names a file with other ones: one JSON list of window starts a line, one line a step.
 """
 import argparse
 import json
@@ -41,7 +43,8 @@ def draw_below(seed, counter, n):
 
 def read_safetensors(path):
     """Tensors by name. The file is an 8-byte length, a JSON header, and the data."""
-    kinds = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "F16": torch.float16, "I32": torch.int32, "I64": torch.int64}
+    kinds = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "F16": torch.float16,
+             "I32": torch.int32, "I64": torch.int64}
     with open(path, "rb") as file:
         data = file.read()
     (length,) = struct.unpack("<Q", data[:8])
@@ -50,7 +53,8 @@ def read_safetensors(path):
         if name == "__metadata__" or entry["dtype"] not in kinds:
             continue
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        tensors[name] = torch.frombuffer(bytearray(data[begin:end]), dtype=kinds[entry["dtype"]]).reshape(entry["shape"])
+        tensors[name] = torch.frombuffer(bytearray(data[begin:end]),
+                                         dtype=kinds[entry["dtype"]]).reshape(entry["shape"])
     return tensors
 
 
@@ -63,7 +67,8 @@ class Attention(nn.Module):
 
     def forward(self, x):
         batch, length, width = x.shape
-        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.c_attn(x).split(width, dim=2))
+        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2)
+                   for part in self.c_attn(x).split(width, dim=2))
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0, is_causal=True)
         return F.dropout(self.c_proj(y.transpose(1, 2).reshape(batch, length, width)), self.dropout, self.training)
 
@@ -115,7 +120,8 @@ class Gpt(nn.Module):
 
 
 def read_tokens(o):
-    """The characters of a file as numbers in the order of their code points, or random numbers; and how many kinds there are."""
+    """The characters of a file as numbers in the order of their code points, or random numbers; and how many kinds
+    there are."""
     if not o.data:
         return torch.tensor([draw_below(0, i, o.vocab) for i in range(100_000)]), o.vocab
     with open(o.data, encoding="utf-8", newline="") as file:
@@ -138,7 +144,8 @@ class Text:
 
     def batch(self, k):
         o = self.o
-        starts = self.starts[k] if self.starts else [draw_below(o.seed, k * o.batch + b, len(self.train) - o.context) for b in range(o.batch)]
+        starts = self.starts[k] if self.starts else [draw_below(o.seed, k * o.batch + b, len(self.train) - o.context)
+                                                     for b in range(o.batch)]
         windows = torch.stack([self.train[s:s + o.context + 1] for s in starts])
         return windows[:, :-1].contiguous().to(o.device), windows[:, 1:].contiguous().to(o.device)
 
@@ -180,7 +187,8 @@ def train_step(model, optimizer, o, step, batch):
         loss = model(*batch)
     loss.backward()
     if o.grad_clip > 0:
-        torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"] + optimizer.param_groups[1]["params"], o.grad_clip)
+        torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"] + optimizer.param_groups[1]["params"],
+                                       o.grad_clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return loss.item()
@@ -202,7 +210,8 @@ def compare(losses, o):
         lines = [json.loads(line) for line in file if line.startswith("{")]
     other = {line["step"]: line["loss"] for line in lines if "loss" in line}
     apart = [abs(other[k + 1] - loss) / loss for k, loss in enumerate(losses)]
-    print(json.dumps({"bench": "gpt2_curve", "dtype": o.dtype, "steps": o.steps, "first": [other[1], losses[0]], "last": [other[o.steps], losses[-1]],
+    print(json.dumps({"bench": "gpt2_curve", "dtype": o.dtype, "steps": o.steps, "first": [other[1], losses[0]],
+                      "last": [other[o.steps], losses[-1]],
                       "largest_relative": max(apart), "at_step": 1 + apart.index(max(apart))}))
 
 
@@ -216,18 +225,22 @@ def measure(model, text, o):
         times.append(1000 * (time.perf_counter() - start))
     times = times[o.warm:]
     median = statistics.median(times)
-    print(json.dumps({"mode": o.time, "dtype": o.dtype, "threads": torch.get_num_threads(), "torch": torch.__version__, "steps": o.steps, "median_ms": round(median, 3),
+    print(json.dumps({"mode": o.time, "dtype": o.dtype, "threads": torch.get_num_threads(), "torch": torch.__version__,
+                      "steps": o.steps, "median_ms": round(median, 3),
                       "min_ms": round(min(times), 3), "tok_s": round(1000 * o.batch * o.context / median)}))
 
 
 def options():
     parser = argparse.ArgumentParser(description="PyTorch beside `weft train gpt`.")
     parser.add_argument("--data", help="text file, UTF-8 (default: random tokens; then --vocab is needed)")
-    for name, default in (("layers", 4), ("heads", 4), ("width", 128), ("context", 64), ("batch", 12), ("steps", 2000), ("warmup", None), ("seed", 1337)):
+    for name, default in (("layers", 4), ("heads", 4), ("width", 128), ("context", 64), ("batch", 12), ("steps", 2000),
+                          ("warmup", None), ("seed", 1337)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    for name, default in (("lr", 1e-3), ("min-lr", None), ("dropout", 0.0), ("weight-decay", 0.1), ("beta1", 0.9), ("beta2", 0.99), ("grad-clip", 1.0)):
+    for name, default in (("lr", 1e-3), ("min-lr", None), ("dropout", 0.0), ("weight-decay", 0.1), ("beta1", 0.9),
+                          ("beta2", 0.99), ("grad-clip", 1.0)):
         parser.add_argument(f"--{name}", type=float, default=default)
-    parser.add_argument("--bias", action=argparse.BooleanOptionalAction, default=False, help="biases in linear layers and norms")
+    parser.add_argument("--bias", action=argparse.BooleanOptionalAction, default=False,
+                        help="biases in linear layers and norms")
     parser.add_argument("--vocab", type=int, help="size of the token embedding (default: the text's characters)")
     parser.add_argument("--weights", help="safetensors file to start from")
     parser.add_argument("--batches", help="file with one JSON list of window starts a line")
@@ -236,7 +249,8 @@ def options():
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16 is autocast")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--compare", metavar="LOSSES", help="what `weft train gpt --json` printed")
-    parser.add_argument("--time-context", type=int, help="tokens of a measured sequence, where shorter than the context")
+    parser.add_argument("--time-context", type=int,
+                        help="tokens of a measured sequence, where shorter than the context")
     parser.add_argument("--warm", type=int, default=20, help="steps before the measured ones")
     parser.add_argument("--threads", type=int)
     o = parser.parse_args()

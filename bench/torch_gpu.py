@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""PyTorch's side of `weft bench gpu-…`: the same work on the same GPU, one JSON object a line with the same field names.
+"""PyTorch's side of `weft bench gpu-…`: the same work on the same GPU, one JSON object a line with the same field
+names.
 
-    bench/torch_gpu.py                              all of it but the large models, some five minutes, most of them torch.compile's
-    bench/torch_gpu.py memory attention gpt2        parts, by the names below
+    bench/torch_gpu.py                         all but the large models, some five minutes, most of them torch.compile's
+    bench/torch_gpu.py memory attention gpt2   parts, by the names below
 
-Parts: memory, matmul, attention, sort, scan, fft, mnist, linalg, embedding, decode-124m, decode-1b, decode-7b, gpt2, gpt2-350m, gpt2-774m, gpt2-1558m, and the larger
-of these with -blocks behind, which compiles a block once instead of all of them (the whole 1558M takes torch.compile over a minute). `scripts/gpu-check` runs some of
-them beside Weft's. Times are medians of device events after warm-up; first_step_s is the wall time of the first compiled call with an empty cache.
+Parts: memory, matmul, attention, sort, scan, fft, mnist, linalg, embedding, decode-124m, decode-1b, decode-7b, gpt2,
+gpt2-350m, gpt2-774m, gpt2-1558m, and the larger of these with -blocks behind, which compiles a block once instead of
+all of them (the whole 1558M takes torch.compile over a minute). `scripts/gpu-check` runs some of them beside Weft's.
+Times are medians of device events after warm-up; first_step_s is the wall time of the first compiled call with an empty
+cache.
 """
 import argparse
 import json
@@ -90,7 +93,8 @@ def over_rows(operators, rows, cols):
         run = compiled(operator)
         first = first_call_s(lambda: run(x))
         ms = median_ms(lambda: run(x), 20)
-        say(name, mode="compile", dtype="bfloat16", rows=rows, cols=cols, ms=ms, GBps=passes * x.nbytes / ms / 1e6, first_step_s=first)
+        say(name, mode="compile", dtype="bfloat16", rows=rows, cols=cols, ms=ms, GBps=passes * x.nbytes / ms / 1e6,
+            first_step_s=first)
 
 
 def long_rows():
@@ -116,7 +120,8 @@ def matmul():
 def attention():
     """Causal; the derivative is what forward and backward together take longer than forward alone."""
     for batch, heads, length, size in ((64, 12, 1024, 64), (8, 16, 4096, 128), (2, 16, 16384, 128)):
-        q, k, v = (torch.randn(batch, heads, length, size, device=DEVICE, dtype=BF16, requires_grad=True) for _ in range(3))
+        q, k, v = (torch.randn(batch, heads, length, size, device=DEVICE, dtype=BF16, requires_grad=True)
+                   for _ in range(3))
         slope = torch.randn_like(q)
         for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
             with sdpa_kernel([backend]):
@@ -124,7 +129,8 @@ def attention():
                 ms = median_ms(forward, 10)
                 both = median_ms(lambda: forward().backward(slope), 10)
             flop = 2 * batch * heads * length * length * size
-            say("attention", mode=name, dtype="bfloat16", B=batch, H=heads, T=length, D=size, fwd_ms=ms, fwd_tflops=flop / ms / 1e9, bwd_ms=both - ms,
+            say("attention", mode=name, dtype="bfloat16", B=batch, H=heads, T=length, D=size, fwd_ms=ms,
+                fwd_tflops=flop / ms / 1e9, bwd_ms=both - ms,
                 bwd_tflops=2.5 * flop / (both - ms) / 1e9)
 
 
@@ -139,7 +145,8 @@ def sort():
             say(name, mode="eager", dtype="float32", rows=rows, cols=cols, ms=ms, Gelem_s=x.numel() / ms / 1e6)
     places, values = torch.randn(1 << 20, device=DEVICE).sort()[0], torch.randn(1 << 22, device=DEVICE)
     ms = median_ms(lambda: torch.searchsorted(places, values), 20)
-    say("searchsorted", mode="eager", dtype="float32", n=1 << 20, values=1 << 22, ms=ms, Gelem_s=values.numel() / ms / 1e6)
+    say("searchsorted", mode="eager", dtype="float32", n=1 << 20, values=1 << 22, ms=ms,
+        Gelem_s=values.numel() / ms / 1e6)
 
 
 def scan():
@@ -174,7 +181,8 @@ def mnist():
             torch.manual_seed(0)
             model = Mnist().to(DEVICE)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.01, fused=True)
-            run = model if mode == "eager" else compiled(model, mode="reduce-overhead" if mode == "cuda_graphs" else None)
+            graphs = "reduce-overhead" if mode == "cuda_graphs" else None
+            run = model if mode == "eager" else compiled(model, mode=graphs)
 
             def step():
                 run(*(part.to(DEVICE, non_blocking=True) for part in host)).backward()
@@ -212,10 +220,12 @@ class DecoderBlock(nn.Module):
         return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
 
     def forward(self, x, position, mask):
-        q, k, v = self.qkv(self.norm_1(x)).view(1, 1, -1, self.keys.shape[-1]).transpose(1, 2).split((self.heads, self.kv_heads, self.kv_heads), 1)
+        qkv = self.qkv(self.norm_1(x)).view(1, 1, -1, self.keys.shape[-1]).transpose(1, 2)
+        q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
         self.keys.index_copy_(2, position, self.turned(k, position))
         self.values.index_copy_(2, position, v)
-        y = F.scaled_dot_product_attention(self.turned(q, position), self.keys, self.values, attn_mask=mask, enable_gqa=self.heads != self.kv_heads)
+        y = F.scaled_dot_product_attention(self.turned(q, position), self.keys, self.values, attn_mask=mask,
+                                           enable_gqa=self.heads != self.kv_heads)
         x = x + self.out(y.transpose(1, 2).reshape(1, -1))
         y = self.up(self.norm_2(x))
         if self.llama:
@@ -262,14 +272,17 @@ def decode(name, *sizes, llama):
 
     first = first_call_s(step)
     ms = median_ms(step, 200, 20)
-    say("llama_decode" if llama else "gpt2_decode", mode="reduce-overhead", dtype="bfloat16", model=name, params=sum(p.numel() for p in model.parameters()), ms=ms,
+    say("llama_decode" if llama else "gpt2_decode", mode="reduce-overhead", dtype="bfloat16", model=name,
+        params=sum(p.numel() for p in model.parameters()), ms=ms,
         tok_s=1e3 / ms, first_step_s=first)
 
 
 def by_blocks(model):
-    """The model with each block compiled by itself, which is one compilation for all of them, and the head with the loss."""
+    """The model with each block compiled by itself, which is one compilation for all of them, and the head with the
+    loss."""
     blocks = [compiled(block) for block in model.h]
-    head = torch.compile(lambda x, targets: F.cross_entropy(F.linear(model.ln_f(x), model.wte.weight).flatten(0, 1), targets.flatten()), dynamic=False)
+    head = torch.compile(lambda x, targets: F.cross_entropy(F.linear(model.ln_f(x), model.wte.weight).flatten(0, 1),
+                                                            targets.flatten()), dynamic=False)
 
     def run(ids, targets):
         x = model.wte(ids) + model.wpe(torch.arange(ids.shape[1], device=ids.device))
@@ -281,7 +294,8 @@ def by_blocks(model):
 
 
 def gpt2(layers, heads, width, batch, blocks=False):
-    """A training step: autocast to bfloat16, AdamW in one launch, clipped gradients. Where memory runs out, a smaller batch, which the line says."""
+    """A training step: autocast to bfloat16, AdamW in one launch, clipped gradients. Where memory runs out, a smaller
+    batch, which the line says."""
     for size in (batch, batch * 3 // 4, batch // 2):
         try:
             return gpt2_step(layers, heads, width, size, blocks)
@@ -314,7 +328,8 @@ def gpt2_step(layers, heads, width, batch, blocks):
 
     first = first_call_s(step)
     ms = median_ms(step, 12)
-    say("gpt2_train", mode="compile_blocks" if blocks else "compile", dtype="bfloat16", params=sum(p.numel() for p in parameters), B=batch, T=length, ms=ms, tok_s=batch * length / ms * 1e3,
+    say("gpt2_train", mode="compile_blocks" if blocks else "compile", dtype="bfloat16",
+        params=sum(p.numel() for p in parameters), B=batch, T=length, ms=ms, tok_s=batch * length / ms * 1e3,
         peak_GiB=torch.cuda.max_memory_allocated() / 2**30, first_step_s=first)
 
 
@@ -348,7 +363,8 @@ def embedding_gradient():
     rows = torch.randn(tokens, width, device=DEVICE, dtype=BF16)
     for kinds in (vocabulary, 256, 1):
         ids = torch.randint(0, kinds, (tokens,), device=DEVICE)
-        ms = median_ms(lambda: torch.zeros(vocabulary, width, device=DEVICE).index_add_(0, ids, rows.float()), 5, warm=2)
+        ms = median_ms(lambda: torch.zeros(vocabulary, width, device=DEVICE).index_add_(0, ids, rows.float()), 5,
+                       warm=2)
         say("embedding_gradient", dtype="bfloat16", mode="index_add", tokens=tokens, cols=width, kinds=kinds, ms=ms)
         ms = median_ms(lambda: torch.ops.aten.embedding_dense_backward(rows, ids, vocabulary, -1, False), 5, warm=2)
         say("embedding_gradient", dtype="bfloat16", mode="embedding", tokens=tokens, cols=width, kinds=kinds, ms=ms)
@@ -376,7 +392,8 @@ PARTS = {
     "gpt2-774m-blocks": lambda: gpt2(36, 20, 1280, 32, blocks=True),
     "gpt2-1558m-blocks": lambda: gpt2(48, 25, 1600, 32, blocks=True),
 }
-DEFAULT = ("memory", "matmul", "attention", "sort", "scan", "fft", "mnist", "linalg", "embedding", "decode-124m", "decode-1b", "gpt2", "gpt2-350m")
+DEFAULT = ("memory", "matmul", "attention", "sort", "scan", "fft", "mnist", "linalg", "embedding", "decode-124m",
+           "decode-1b", "gpt2", "gpt2-350m")
 
 
 def main():
@@ -385,7 +402,8 @@ def main():
         sys.exit(f"torch_gpu.py: no part {unknown[0]}; there are {', '.join(PARTS)}")
     if not torch.cuda.is_available():
         sys.exit("torch_gpu.py: no GPU here")
-    print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}), flush=True)
+    print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+                      "cudnn": torch.backends.cudnn.version()}), flush=True)
     for name in sys.argv[1:] or DEFAULT:
         torch.cuda.empty_cache()
         try:

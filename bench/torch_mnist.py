@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """PyTorch's side of `weft bench mnist` and of `weft train mnist`.
 
-    taskset -c 0,1 python3 bench/torch_mnist.py                      times of a step, eager and torch.compile, one JSON object a line
-    python3 bench/torch_mnist.py --curve build/weft --data DIR       trains with both from the same weights on the same batches, and compares losses
-    python3 bench/torch_mnist.py --curve build/weft --data DIR --print   PyTorch's losses alone, as numbers
+    taskset -c 0,1 python3 bench/torch_mnist.py      times of a step, eager and torch.compile, one JSON object a line
+    python3 bench/torch_mnist.py --curve build/weft --data DIR
+                                                     trains with both from the same weights on the same batches, and
+                                                     compares losses
+    python3 bench/torch_mnist.py --curve build/weft --data DIR --print
+                                                     PyTorch's losses alone, as numbers
 
-The model is models/mnist.h: two blocks of convolution, batch norm without running statistics, relu and pooling, then two linear layers; plain SGD.
+The model is models/mnist.h: two blocks of convolution, batch norm without running statistics, relu and pooling, then
+two linear layers; plain SGD.
 """
 import argparse
 import gzip
@@ -62,7 +66,8 @@ def time_steps(threads, reps):
                 start = time.perf_counter()
                 step()
                 times.append((time.perf_counter() - start) * 1e3)
-            print(json.dumps({"bench": "cpu_mnist_step", "peer": "torch", "mode": mode, "B": batch, "ms": round(statistics.median(times), 3),
+            print(json.dumps({"bench": "cpu_mnist_step", "peer": "torch", "mode": mode, "B": batch,
+                              "ms": round(statistics.median(times), 3),
                               "threads": threads, "first_step_s": round(first, 3)}), flush=True)
 
 
@@ -104,7 +109,8 @@ def idx(folder, name):
         if os.path.exists(path):
             data = (gzip.open if end else open)(path, "rb").read()
             axes = data[3]
-            return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(struct.unpack(f">{axes}I", data[4:4 + 4 * axes]))
+            shape = struct.unpack(f">{axes}I", data[4:4 + 4 * axes])
+            return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
     sys.exit(f"{folder} lacks {name}")
 
 
@@ -116,7 +122,8 @@ def safetensors(path):
     for name, entry in header.items():
         if name != "__metadata__":
             begin, end = entry["data_offsets"]
-            out[name] = np.frombuffer(data[8 + length + begin:8 + length + end], np.float32).reshape(entry["shape"]).copy()
+            values = np.frombuffer(data[8 + length + begin:8 + length + end], np.float32)
+            out[name] = values.reshape(entry["shape"]).copy()
     return out
 
 
@@ -131,7 +138,8 @@ def torch_losses(weights, images, labels, batch, lr, seed, steps, device):
     per_epoch, losses = len(images) // batch, []
     for step in range(steps):
         which = shuffled(seed, step // per_epoch, step % per_epoch * batch, batch, len(images))
-        x, y = torch.tensor(images[which], dtype=torch.float32)[:, None] / 255, torch.tensor(labels[which], dtype=torch.int64)
+        x = torch.tensor(images[which], dtype=torch.float32)[:, None] / 255
+        y = torch.tensor(labels[which], dtype=torch.int64)
         loss = model(x.to(device), y.to(device))
         loss.backward()
         optimizer.step()
@@ -142,17 +150,20 @@ def torch_losses(weights, images, labels, batch, lr, seed, steps, device):
 
 def compare(args):
     images, labels = idx(args.data, "train-images-idx3-ubyte"), idx(args.data, "train-labels-idx1-ubyte")
-    common = [args.curve, "train", "mnist", "--data", args.data, "--batch", str(args.batch), "--lr", str(args.lr), "--seed", str(args.seed), "--json"]
+    common = [args.curve, "train", "mnist", "--data", args.data, "--batch", str(args.batch), "--lr", str(args.lr),
+              "--seed", str(args.seed), "--json"]
     device = "cuda" if args.device == "gpu" else "cpu"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.tf32
     common += ["--device", args.device] + ["--tf32"] * args.tf32
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(common + ["--epochs", "0", "--out", folder + "/start"], check=True, capture_output=True)
-        theirs = torch_losses(safetensors(folder + "/start/step-0/model.safetensors"), images, labels, args.batch, args.lr, args.seed, args.steps, device)
+        theirs = torch_losses(safetensors(folder + "/start/step-0/model.safetensors"), images, labels, args.batch,
+                              args.lr, args.seed, args.steps, device)
         if args.print:
             print(", ".join(f"{loss:.6f}f" for loss in theirs))
             return
-        run = subprocess.Popen(common + ["--epochs", "1000", "--out", folder + "/run"], stdout=subprocess.PIPE, text=True)
+        run = subprocess.Popen(common + ["--epochs", "1000", "--out", folder + "/run"], stdout=subprocess.PIPE,
+                               text=True)
         ours = []
         for line in run.stdout:
             ours.append(json.loads(line)["loss"])

@@ -1,6 +1,7 @@
 # One object library a layer, in the order of docs/design.md §1: a layer sees itself and the layers below it.
 # tests/checks/check_layers.py holds the includes against the same list.
-set(WEFT_LAYERS base runtime kernel target target/null target/cpu target/cuda graph compiler array transforms io text data optim nn models)
+set(WEFT_LAYERS base runtime kernel target target/null target/cpu target/cuda graph compiler array transforms io text
+  data optim nn models)
 include(WeftOperators)
 set(WEFT_LAYER_OBJECTS "")
 set(WEFT_LAYER_LIBRARIES "")
@@ -18,8 +19,8 @@ function(weft_layer layer)
     return()
   endif()
   add_library(${name} OBJECT ${sources})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                            ${PROJECT_BINARY_DIR}/generated)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+    ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(${name} PRIVATE WEFT_BUILDING=1 WEFT_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE weft_options fmt::fmt Threads::Threads)
   weft_unity(${name})
@@ -29,12 +30,15 @@ foreach(layer ${WEFT_LAYERS})
   weft_layer(${layer})
 endforeach()
 
-# The CUDA C++ that the CUDA target hands to NVRTC is part of the library: one C++ file with the text of all .cu and .cuh.
+# The CUDA C++ that the CUDA target hands to NVRTC is part of the library: one C++ file with the text of all .cu and
+# .cuh.
 if(TARGET weft_target_cuda)
-  file(GLOB_RECURSE WEFT_CUDA_TEXTS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cu ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cuh)
+  file(GLOB_RECURSE WEFT_CUDA_TEXTS CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cu ${PROJECT_SOURCE_DIR}/src/target/cuda/*.cuh)
   set(WEFT_CUDA_SOURCES ${PROJECT_BINARY_DIR}/cuda_sources.cpp)
   add_custom_command(OUTPUT ${WEFT_CUDA_SOURCES} VERBATIM
-    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${WEFT_CUDA_SOURCES} -D ROOT=${PROJECT_SOURCE_DIR}/src "-DFILES=${WEFT_CUDA_TEXTS}" -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${WEFT_CUDA_SOURCES} -D ROOT=${PROJECT_SOURCE_DIR}/src
+      "-DFILES=${WEFT_CUDA_TEXTS}" -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
     DEPENDS ${WEFT_CUDA_TEXTS} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake)
   target_sources(weft_target_cuda PRIVATE ${WEFT_CUDA_SOURCES})
 endif()
@@ -90,7 +94,8 @@ endforeach()
 set_target_properties(weft PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 get_target_property(weft_type weft TYPE)
 if(weft_type STREQUAL "SHARED_LIBRARY")
-  # Hidden visibility does not reach the standard library's templates, whose namespace is declared visible: the linker hides them.
+  # Hidden visibility does not reach the standard library's templates, whose namespace is declared visible: the linker
+  # hides them.
   target_link_options(weft PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
   if(NOT WEFT_SANITIZE)  # a sanitizer's runtime comes with the program
     target_link_options(weft PRIVATE -Wl,--no-undefined)
@@ -98,7 +103,8 @@ if(weft_type STREQUAL "SHARED_LIBRARY")
   set_target_properties(weft PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 endif()
 target_compile_features(weft PUBLIC cxx_std_20)
-target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weft PRIVATE ${WEFT_EXTERNAL})
 # MLX's headers and namespace over Weft's (docs/mlx.md): only for those who ask for them.
 add_library(weft_mlx INTERFACE)
@@ -107,6 +113,6 @@ set_target_properties(weft_mlx PROPERTIES EXPORT_NAME mlx)
 target_include_directories(weft_mlx INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/weft/compat>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft/compat>)
 target_link_libraries(weft_mlx INTERFACE weft)
-target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                                   ${PROJECT_BINARY_DIR}/generated)
+target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 target_link_libraries(weft_internal INTERFACE ${WEFT_EXTERNAL} weft_options)

@@ -1,6 +1,7 @@
-# Lists the scalar operators for the preprocessor: kernel/operator_list.h, written from the rows of src/kernel/operators,
-# one file after the other. Enumerations and array functions are made of the lists, so that a new
-# operator is its row alone. The file changes only where an operator comes or goes: what a row says is read by few files.
+# Lists the scalar operators for the preprocessor: kernel/operator_list.h, written from the rows of
+# src/kernel/operators, one file after the other. Enumerations and array functions are made of the lists, so that a new
+# operator is its row alone. The file changes only where an operator comes or goes: what a row says is read by few
+# files.
 #
 #   WEFT_SCALAR_OPERATORS(X)       every row
 #   WEFT_ELEMENTWISE_OPERATORS(X)  those that are operators of the graph: all kinds but Instruction
@@ -11,8 +12,10 @@ function(weft_operator_lists)
     set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${family}.h)
     file(STRINGS ${folder}/${family}.h rows REGEX "^struct Row<ScalarOp::")
     foreach(row ${rows})
-      if(NOT row MATCHES "^struct Row<ScalarOp::([a-z0-9_]+)> : (Instruction|Elementwise|UnaryFunction|BinaryFunction)[ ,]")
-        message(FATAL_ERROR "${folder}/${family}.h: a row begins as `struct Row<ScalarOp::name> : Kind {`, not as ${row}")
+      set(kinds "Instruction|Elementwise|UnaryFunction|BinaryFunction")
+      if(NOT row MATCHES "^struct Row<ScalarOp::([a-z0-9_]+)> : (${kinds})[ ,]")
+        message(FATAL_ERROR
+          "${folder}/${family}.h: a row begins as `struct Row<ScalarOp::name> : Kind {`, not as ${row}")
       endif()
       string(APPEND all " X(${CMAKE_MATCH_1})")
       if(NOT CMAKE_MATCH_2 STREQUAL "Instruction")
@@ -32,8 +35,8 @@ function(weft_operator_lists)
 endfunction()
 weft_operator_lists()
 
-# target/KIND/generator_digest.h: what code in the cache on disk depends on beside the kernel it was made from (its digest
-# is of expanded operators): the sources of the code generator, and of the tile IR.
+# target/KIND/generator_digest.h: what code in the cache on disk depends on beside the kernel it was made from (its
+# digest is of expanded operators): the sources of the code generator, and of the tile IR.
 function(weft_generator_digest kind)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.cpp
                                       ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.h)

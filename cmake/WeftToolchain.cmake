@@ -33,10 +33,12 @@ endif()
 # -ffp-contract=off: host code (interpreter, reference) must round exactly where the generated code does.
 add_library(weft_options INTERFACE)
 target_compile_options(weft_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
-# Clang's -Wbraced-scalar-init is off: a list of axes with one element, {0}, may choose the overload for one axis, which means the same.
+# Clang's -Wbraced-scalar-init is off: a list of axes with one element, {0}, may choose the overload for one axis, which
+# means the same.
 target_compile_options(weft_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-braced-scalar-init>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(weft_options INTERFACE -Wno-restrict)  # false on "literal" + std::string at -O2 (GCC bug 105329)
+  # False on "literal" + std::string at -O2 (GCC bug 105329).
+  target_compile_options(weft_options INTERFACE -Wno-restrict)
 endif()
 if(WEFT_WERROR)
   target_compile_options(weft_options INTERFACE -Werror)
@@ -50,8 +52,8 @@ if(WEFT_SANITIZE)
   endif()
   add_link_options(-fsanitize=${WEFT_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND WEFT_SANITIZE MATCHES "undefined")
-    # With these, g++ no longer takes "this function is not null" for a constant, which the operator table's static_asserts need (GCC bug
-    # 71962). What they would find crashes under the address sanitizer anyway.
+    # With these, g++ no longer takes "this function is not null" for a constant, which the operator table's
+    # static_asserts need (GCC bug 71962). What they would find crashes under the address sanitizer anyway.
     add_compile_options(-fno-sanitize=null,nonnull-attribute,returns-nonnull-attribute)
   endif()
 endif()

@@ -1,5 +1,5 @@
-# With WEFT_UNITY the compiler reads the .cpp files of a folder as one, so that headers and templates are compiled once a
-# folder. Names in unnamed namespaces are therefore unique within a folder, not only within a file.
+# With WEFT_UNITY the compiler reads the .cpp files of a folder as one, so that headers and templates are compiled once
+# a folder. Names in unnamed namespaces are therefore unique within a folder, not only within a file.
 # docs/notes/build-time.md has the measurements.
 function(weft_unity target)
   if(NOT WEFT_UNITY)

@@ -1,11 +1,13 @@
-# Tests that are no doctest programs: of the tree itself, of what the build exports and installs, of the program from outside.
+# Tests that are no doctest programs: of the tree itself, of what the build exports and installs, of the program from
+# outside.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(checks ${CMAKE_CURRENT_SOURCE_DIR}/checks)
 
 # weft_check(NAME TIMEOUT COMMAND…)
 function(weft_check name timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "OMP_WAIT_POLICY=passive;WEFT_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout}
+    ENVIRONMENT "OMP_WAIT_POLICY=passive;WEFT_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
 endfunction()
 
 # What scripts/test builds under a sanitizer: all that the tests run, and nothing else.
@@ -23,6 +25,7 @@ if(targets)
 endif()
 
 weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PROJECT_SOURCE_DIR})
+weft_check(check_lines 60 ${Python3_EXECUTABLE} ${checks}/check_lines.py ${PROJECT_SOURCE_DIR})
 weft_check(check_words 120 ${Python3_EXECUTABLE} ${checks}/check_words.py ${PROJECT_SOURCE_DIR})
 weft_check(check_headers 60 ${Python3_EXECUTABLE} ${checks}/check_headers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)
@@ -31,7 +34,8 @@ weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
 weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)
 weft_check(check_parity 300 ${Python3_EXECUTABLE} ${checks}/test_parity.py)
 get_target_property(weft_type weft TYPE)
-if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)  # a sanitizer exports its own names, and its runtime must be linked by all
+# A sanitizer exports its own names, and its runtime must be linked by all.
+if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)
   weft_check(check_exports 60 ${Python3_EXECUTABLE} ${checks}/check_exports.py $<TARGET_FILE:weft> ${CMAKE_NM})
   weft_check(check_consumer 300 ${checks}/check_consumer.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 endif()
@@ -40,13 +44,16 @@ if(TARGET weft_program AND PROJECT_IS_TOP_LEVEL AND WEFT_INSTALL AND NOT WEFT_SA
   set_tests_properties(check_packages PROPERTIES SKIP_RETURN_CODE 77)  # where no bare root can be made
 endif()
 if(TARGET weft_program AND TARGET example_export_layer)
-  weft_check(check_worked_example 120 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/worked-example --check --build ${PROJECT_BINARY_DIR})
+  weft_check(check_worked_example 120 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/worked-example --check
+    --build ${PROJECT_BINARY_DIR})
   set_tests_properties(check_worked_example PROPERTIES SKIP_RETURN_CODE 77)  # a machine without AVX2
 endif()
 if(TARGET weft_program)
-  weft_check(demo_small 600 ${Python3_EXECUTABLE} ${checks}/check_demo.py $<TARGET_FILE:weft_program> ${PROJECT_SOURCE_DIR})
+  weft_check(demo_small 600 ${Python3_EXECUTABLE} ${checks}/check_demo.py $<TARGET_FILE:weft_program>
+    ${PROJECT_SOURCE_DIR})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_cli.py)
-    weft_check(tools_cli 1200 ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_cli.py $<TARGET_FILE:weft_program> ${WEFT_TEST_DATA})
+    weft_check(tools_cli 1200 ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/test_cli.py
+      $<TARGET_FILE:weft_program> ${WEFT_TEST_DATA})
     set_tests_properties(tools_cli PROPERTIES COST 100)
   endif()
 endif()

@@ -1,4 +1,5 @@
-# One libFuzzer program for each target of tests/fuzz, with clang's runtime (preset `fuzz`; CONTRIBUTING.md says how they are run).
+# One libFuzzer program for each target of tests/fuzz, with clang's runtime (preset `fuzz`; CONTRIBUTING.md says how
+# they are run).
 option(WEFT_BUILD_FUZZERS "Build the fuzzers (clang only)" OFF)
 if(WEFT_BUILD_FUZZERS)
   add_custom_target(fuzzers)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build into a fresh folder, and builds and runs the README's example there as a stranger would, with find_package(weft); and a program for MLX beside it.
+# Installs a build into a fresh folder, and builds and runs the README's example there as a stranger would, with
+# find_package(weft); and a program for MLX beside it.
 # usage: check_consumer.sh SOURCE BUILD
 set -euo pipefail
 
@@ -15,8 +16,8 @@ if grep -rlF "$source_dir" "$prefix" --include='*.cmake' --include='*.h'; then
 fi
 cp -r "$source_dir/tests/checks/consumer" "$here/consumer"
 cp "$source_dir/examples/readme.cpp" "$here/consumer/main.cpp"
-cmake -S "$here/consumer" -B "$here/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release >"$here/configure.log" ||
-  { cat "$here/configure.log"; exit 1; }
+cmake -S "$here/consumer" -B "$here/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
+  >"$here/configure.log" || { cat "$here/configure.log"; exit 1; }
 cmake --build "$here/build" || exit 1
 output=$("$here/build/consumer")
 echo "$output"

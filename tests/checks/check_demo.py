@@ -3,8 +3,8 @@
 
 usage: check_demo.py WEFT ROOT
 
-The validation loss must fall under MAX_VAL_LOSS (a uniform guess is ln 84 = 4.43, the frequencies of characters alone give 3.3, of pairs 2.4), and
-at least MIN_KNOWN of the words that the model writes must occur in the text.
+The validation loss must fall under MAX_VAL_LOSS (a uniform guess is ln 84 = 4.43, the frequencies of characters alone
+give 3.3, of pairs 2.4), and at least MIN_KNOWN of the words that the model writes must occur in the text.
 """
 import json
 import re
@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 STEPS = 1200
-MODEL = ["--layers", "2", "--heads", "4", "--width", "96", "--context", "64", "--batch", "16", "--lr", "4e-3", "--warmup", "50", "--seed", "1"]
+MODEL = ["--layers", "2", "--heads", "4", "--width", "96", "--context", "64", "--batch", "16", "--lr", "4e-3",
+         "--warmup", "50", "--seed", "1"]
 MAX_VAL_LOSS = 1.95
 SAMPLE = ["--prompt", "The ", "--tokens", "1500", "--temperature", "0.5", "--seed", "1"]
 MIN_KNOWN = 0.8
@@ -23,7 +24,8 @@ MIN_KNOWN = 0.8
 def run(*command):
     done = subprocess.run(list(map(str, command)), capture_output=True)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed with {done.returncode}:\n{done.stdout.decode()[-2000:]}\n{done.stderr.decode()[-4000:]}")
+        sys.exit(f"{' '.join(map(str, command))} failed with {done.returncode}:\n"
+                 f"{done.stdout.decode()[-2000:]}\n{done.stderr.decode()[-4000:]}")
     return done.stdout.decode()
 
 
@@ -54,12 +56,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         text, model = Path(folder) / "text.txt", Path(folder) / "model"
         run(root / "scripts" / "demo-text", text)
-        report = run(weft, "train", "gpt", "--data", text, "--out", model, "--steps", STEPS, "--eval-every", STEPS, "--json", *MODEL)
+        report = run(weft, "train", "gpt", "--data", text, "--out", model, "--steps", STEPS, "--eval-every", STEPS,
+                     "--json", *MODEL)
         loss = last_validation_loss(report)
         sample = run(weft, "sample", model, *SAMPLE)
         share, count = known_share(sample, text.read_text(encoding="utf-8"))
     print(sample)
-    print(f"validation loss {loss:.3f} (must be under {MAX_VAL_LOSS}); {share:.0%} of {count} words are known (at least {MIN_KNOWN:.0%})")
+    print(f"validation loss {loss:.3f} (must be under {MAX_VAL_LOSS}); "
+          f"{share:.0%} of {count} words are known (at least {MIN_KNOWN:.0%})")
     return 0 if loss < MAX_VAL_LOSS and share >= MIN_KNOWN else 1
 
 

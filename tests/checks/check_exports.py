@@ -3,13 +3,15 @@
 
 usage: check_exports.py LIBRARY [NM]
 
-So that libweft links beside any other library: nothing of LLVM, oneDNN, fmt or the standard library's templates gets out.
+So that libweft links beside any other library: nothing of LLVM, oneDNN, fmt or the standard library's templates gets
+out.
 """
 import re
 import subprocess
 import sys
 
-# A mangled name of namespace weft: functions and objects, virtual tables, type information, thunks, statics of functions and their guards.
+# A mangled name of namespace weft: functions and objects, virtual tables, type information, thunks, statics of
+# functions and their guards.
 OURS = re.compile(r"^_Z(T[VTIS]|TC|Thn?\d+_|Tv[n\d_]+_|Tc[hvn\d_]+_|GV|Z|GVZ)?NK?4weft")
 # Put there by the linker.
 LINKER = {"_init", "_fini", "__bss_start", "_edata", "_end", "__bss_start__", "_bss_end__", "__end__"}
@@ -18,7 +20,8 @@ LINKER = {"_init", "_fini", "__bss_start", "_edata", "_end", "__bss_start__", "_
 def exported(library, nm):
     """(name as linked, name as written in C++) of every defined dynamic symbol."""
     def names(*options):
-        text = subprocess.run([nm, "-D", "--defined-only", "--format=posix", *options, library], check=True, capture_output=True, text=True).stdout
+        text = subprocess.run([nm, "-D", "--defined-only", "--format=posix", *options, library], check=True,
+                              capture_output=True, text=True).stdout
         return [re.sub(r" [A-Za-z]( [0-9a-f]+)*\s*$", "", line) for line in text.splitlines() if line]
     return list(zip(names(), names("-C")))
 

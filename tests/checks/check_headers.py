@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Holds the documentation of the public headers: every public symbol has a comment, and a function's comment begins with a verb.
+"""Holds the documentation of the public headers: every public symbol has a comment, and a function's comment begins
+with a verb.
 
 usage: check_headers.py [ROOT]
 
-A symbol is what stands at namespace scope or in the public part of a class in include/weft: functions, classes, enumerations, aliases,
-constants, concepts, macros and data members. Its comment is `///` directly above it, or `///<` at its end. One comment covers the
-declarations that follow it line by line, without a blank line or another comment between, as long as they are overloads of one name, or
-all operators, all aliases, or all constants of one type. Constructors may be described by the comment of their class. Overrides have
-the comment of what they override; deleted and defaulted functions, destructors and namespaces `detail` need none.
+A symbol is what stands at namespace scope or in the public part of a class in include/weft: functions, classes,
+enumerations, aliases, constants, concepts, macros and data members. Its comment is `///` directly above it, or `///<`
+at its end. One comment covers the declarations that follow it line by line, without a blank line or another comment
+between, as long as they are overloads of one name, or all operators, all aliases, or all constants of one type.
+Constructors may be described by the comment of their class. Overrides have the comment of what they override; deleted
+and defaulted functions, destructors and namespaces `detail` need none.
 
 The headers of include/weft/compat need one comment a file. Code in a comment (indented by four columns) must stand in
-tests/nn/header_examples_test.cpp, which is compiled and run. Prints one line for each breach and exits with 1 where there is one.
+tests/nn/header_examples_test.cpp, which is compiled and run. Prints one line for each breach and exits with 1 where
+there is one.
 """
 import re
 import sys
@@ -32,11 +35,13 @@ class Declaration:
 
 def blank_literals(text):
     """The text with the insides of strings and characters replaced, so that brackets in them do not count."""
-    return re.sub(r'"(?:[^"\\\n]|\\.)*"|(?<![0-9a-zA-Z])\'(?:[^\'\\\n]|\\.)*\'', lambda m: '"' + "_" * (len(m.group()) - 2) + '"', text)
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"|(?<![0-9a-zA-Z])\'(?:[^\'\\\n]|\\.)*\'',
+                  lambda m: '"' + "_" * (len(m.group()) - 2) + '"', text)
 
 
 def split_comments(text):
-    """Code with comments blanked, and for each line its `///` comment, its `///<` comment and whether the line is only a comment."""
+    """Code with comments blanked, and for each line its `///` comment, its `///<` comment and whether the line is only
+    a comment."""
     above, trailing, alone, code = {}, {}, set(), []
     for number, line in enumerate(blank_literals(text).split("\n"), 1):
         at = line.find("//")
@@ -86,7 +91,8 @@ def without_constraints(text):
 def symbol(text, class_name):
     """(kind, name) of a declaration; None where it needs no comment."""
     text = " ".join(text.split())
-    if not text or re.match(r"(extern template|template class|static_assert|friend class|friend struct|using namespace|namespace)\b", text):
+    if not text or re.match(r"(extern template|template class|static_assert|friend class|friend struct|"
+                            r"using namespace|namespace)\b", text):
         return None
     if re.match(r"(public|private|protected)$", text):
         return None
@@ -118,7 +124,8 @@ class Header:
 
     def __init__(self, path, text):
         self.path = path
-        self.code, self.above, self.trailing, self.alone = split_comments(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+        self.code, self.above, self.trailing, self.alone = split_comments(text)
         self.code = re.sub(r"^([ \t]*#[^\n]*)", lambda m: " " * len(m.group()), self.code, flags=re.MULTILINE)
         self.breaches = []
         self.symbols = 0
@@ -135,7 +142,8 @@ class Header:
         return "\n".join(lines)
 
     def walk(self, begin, end, class_name="", documented=True):
-        """Declarations of one scope. A class begins with its private part unless it is a struct, which the caller says by `begin`."""
+        """Declarations of one scope. A class begins with its private part unless it is a struct, which the caller says
+        by `begin`."""
         at, start, covered = begin, begin, None
         public = not self.private_first(begin) if class_name else True
         while at < end:
@@ -143,7 +151,8 @@ class Header:
             if c in "([":
                 at = closing(self.code, at) + 1
                 continue
-            if c == ":" and class_name and re.fullmatch(r"\s*(public|private|protected)\s*", self.code[start:at]) and self.code[at + 1] != ":":
+            access = re.fullmatch(r"\s*(public|private|protected)\s*", self.code[start:at])
+            if c == ":" and class_name and access and self.code[at + 1] != ":":
                 public = self.code[start:at].strip() == "public"
                 at = start = at + 1
                 covered = None
@@ -156,7 +165,8 @@ class Header:
                     continue
                 following = re.match(r"\s*([;,=]|\w+\s*;|\(|\w)", self.code[at:end])
                 is_type = re.match(r"\s*(template\s*<.*?>\s*)*(class|struct|union|enum)\b", head, re.DOTALL)
-                is_function = re.search(r"\)\s*(const|noexcept|override|final|\s)*(:.*)?\{", self.code[start:at], re.DOTALL)
+                is_function = re.search(r"\)\s*(const|noexcept|override|final|\s)*(:.*)?\{", self.code[start:at],
+                                        re.DOTALL)
                 if is_function and not is_type and not (following and following.group(1) == ";"):
                     covered = self.declare(start, at, public, class_name, covered)
                     start = at
@@ -177,7 +187,8 @@ class Header:
         if match := re.match(r"(?:inline )?namespace\s*([\w:]*)$", head):
             if match.group(1).split("::")[-1] != "detail":
                 self.walk(at + 1, end)
-        elif match := re.search(r"(?:^|> |\) )(?:class|struct|union)\s+(?:WEFT_API\s+)?([\w:]+)", re.sub(r"^(template .*?>) (?=class|struct)", "> ", head)):
+        elif match := re.search(r"(?:^|> |\) )(?:class|struct|union)\s+(?:WEFT_API\s+)?([\w:]+)",
+                                re.sub(r"^(template .*?>) (?=class|struct)", "> ", head)):
             if public and "(" not in head.split(match.group(1))[0]:
                 self.walk(at + 1, end, match.group(1).split("::")[-1], True)
         return end + 1
@@ -206,7 +217,8 @@ class Header:
             last += 1
         if comment:
             if kind in ("function", "operator") and not self.begins_with_verb(comment):
-                self.breach(first, f"the comment of {name} does not begin with a verb: \"{comment.split(chr(10))[0][:60]}\"")
+                line = comment.split("\n")[0][:60]
+                self.breach(first, f"the comment of {name} does not begin with a verb: \"{line}\"")
             return last + 1, key
         if covered and covered == (first, key):
             return last + 1, key
@@ -223,10 +235,12 @@ class Header:
             depth += (c in "([") - (c in ")]")
             if c == "{" and depth == 0:
                 before = body[:k].rstrip()
-                if re.search(r"[=\w>]$", before) and not re.search(r"\)\s*(const|noexcept|override|final|mutable)*$", before) and not re.match(
+                function = re.search(r"\)\s*(const|noexcept|override|final|mutable)*$", before)
+                if re.search(r"[=\w>]$", before) and not function and not re.match(
                         r"(template|class|struct|enum|union)\b", before):
                     return body
-                return before + (" {" if re.match(r"(template\s*<.*>\s*)*(class|struct|enum|union)\b", before, re.DOTALL) else "")
+                is_type = re.match(r"(template\s*<.*>\s*)*(class|struct|enum|union)\b", before, re.DOTALL)
+                return before + (" {" if is_type else "")
         return body
 
     @staticmethod
@@ -257,7 +271,8 @@ def examples(path, text, known):
     """Code in comments that the test of examples does not have."""
     block, first = [], 0
     for number, line in enumerate(text.split("\n") + [""], 1):
-        match = re.match(r"\s*///     ?(?=\S| )(.*)", line) if re.match(r"\s*///     \S", line) or (block and re.match(r"\s*///     ", line)) else None
+        begins, continues = re.match(r"\s*///     \S", line), block and re.match(r"\s*///     ", line)
+        match = re.match(r"\s*///     ?(?=\S| )(.*)", line) if begins or continues else None
         if match:
             first = first or number
             block.append(" ".join(match.group(1).split()))

@@ -3,8 +3,8 @@
 
 usage: check_layers.py [ROOT]
 
-A layer sees itself and what is below it. Public headers belong to the layer that implements them (PUBLIC). External headers stay where
-THIRD_PARTY says. Prints one line for each breach and exits with 1 where there is one.
+A layer sees itself and what is below it. Public headers belong to the layer that implements them (PUBLIC). External
+headers stay where THIRD_PARTY says. Prints one line for each breach and exits with 1 where there is one.
 """
 import re
 import sys
@@ -51,18 +51,24 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array", "fast.h": "array", "fft.h": "array", "linalg.h": "array",
-    "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array", "graph_utils.h": "array",
-    **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing", "layout", "matmul", "ordering", "reductions",
+    "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
+    "fast.h": "array", "fft.h": "array", "linalg.h": "array",
+    "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
+    "graph_utils.h": "array",
+    **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
+                                             "layout", "matmul", "ordering", "reductions",
                                               "shape")},
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
-    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim", "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
-    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module", "norms", "positional", "precision", "recurrent",
+    "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",
+    "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
+    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module",
+                                         "norms", "positional", "precision", "recurrent",
                                      "activations", "transformer")}, "weft.h": "models",
 }
 
-# (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only, except inside src/target.
+# (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only,
+# except inside src/target.
 THIRD_PARTY = [
     (re.compile(r"^(llvm|llvm-c|clang)/"), "LLVM", {"target/cpu"}),
     (re.compile(r"^(dnnl|oneapi/)"), "oneDNN", {"target/cpu"}),
@@ -152,7 +158,8 @@ def third_party(path, layer, name):
             return f"{label} must not be included by a header"
         return None
     is_standard = "/" not in name and "." not in name
-    is_system = re.match(r"^(sys/|sched\.h|unistd\.h|fcntl\.h|cxxabi\.h|dlfcn\.h|pthread\.h|immintrin\.h|x86intrin\.h|sanitizer/|signal\.h|termios\.h|poll\.h)", name)
+    is_system = re.match(r"^(sys/|sched\.h|unistd\.h|fcntl\.h|cxxabi\.h|dlfcn\.h|pthread\.h|immintrin\.h|x86intrin\.h|"
+                         r"sanitizer/|signal\.h|termios\.h|poll\.h)", name)
     if is_standard:
         return None
     if is_system:
@@ -215,7 +222,8 @@ def layers_of_build(root):
 
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    files = sorted(path.relative_to(root) for folder in ("include", "src", "models", "tools", "bindings", "examples", "bench")
+    folders = ("include", "src", "models", "tools", "bindings", "examples", "bench")
+    files = sorted(path.relative_to(root) for folder in folders
                    for path in (root / folder).rglob("*") if path.suffix in (".h", ".cpp"))
     breaches = list(layers_of_build(root)) + list(full_folders(files))
     for path in files:

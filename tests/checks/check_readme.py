@@ -38,11 +38,13 @@ def dead_links(root, page):
 
 
 def unlisted_folders(root):
-    """Folders of check_layers.py that docs/design.md (layers) or docs/architecture.md (folders in layers) do not list."""
+    """Folders of check_layers.py that docs/design.md (layers) or docs/architecture.md (folders in layers) do not list.
+    """
     for page, names in (
             ("docs/design.md", {layer: [f"src/{layer}"] for layers in LAYERS for layer in layers}),
             ("docs/architecture.md", {f"{layer}/{folder}": [folder, f"{layer.split('/')[-1]}/{folder}"]
-                                      for layer, ranks in FOLDERS.items() for rank in ranks for folder in rank if folder and not folder.endswith(".*")})):
+                                      for layer, ranks in FOLDERS.items() for rank in ranks for folder in rank
+                                      if folder and not folder.endswith(".*")})):
         text = (root / page).read_text(encoding="utf-8") if (root / page).exists() else None
         for folder, spellings in names.items():
             if text is not None and (root / "src" / folder).is_dir() and not any(f"`{s}`" in text for s in spellings):

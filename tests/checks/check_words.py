@@ -4,11 +4,11 @@ come back.
 
 usage: check_words.py ROOT
 
-The table under "Retired words" has a row a word: the word, its identifiers and its phrases (in backticks), the folders that the
-row is about (none: all), and the words of now. Identifiers are whole names of C++ code, case and all, and of comments where they are
-no English word (with an underscore or a capital inside); text of string literals may keep them, since it is generated code or a
-file format. Phrases are regular expressions over comments, string literals
-and documents, in any case; blanks stand for line breaks and comment signs as well.
+The table under "Retired words" has a row a word: the word, its identifiers and its phrases (in backticks), the folders
+that the row is about (none: all), and the words of now. Identifiers are whole names of C++ code, case and all, and of
+comments where they are no English word (with an underscore or a capital inside); text of string literals may keep them,
+since it is generated code or a file format. Phrases are regular expressions over comments, string literals and
+documents, in any case; blanks stand for line breaks and comment signs as well.
 """
 import re
 import sys
@@ -19,7 +19,8 @@ FILES = ("README.md", "CONTRIBUTING.md")
 SKIPPED = ("docs/glossary.md", "tests/compiler/golden", "tests/checks", "tests/fuzz/corpus", "docs/notes")
 CXX = (".cpp", ".h", ".cu", ".cuh")
 LEXER = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*")|(?P<char>'(?:[^'\\\n]|\\.)+')""",
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*")|"""
+    r"""(?P<char>'(?:[^'\\\n]|\\.)+')""",
     re.S)
 
 

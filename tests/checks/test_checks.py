@@ -42,11 +42,14 @@ class Layers(Tree):
         self.assertIn(words, output)
 
     def test_downward_is_right(self):
-        code, output = self.check("src/graph/node.cpp", '#include "graph/node.h"\n#include "base/error.h"\n#include <vector>\n#include <fmt/format.h>\n')
+        code, output = self.check("src/graph/node.cpp",
+                                  '#include "graph/node.h"\n#include "base/error.h"\n#include <vector>\n'
+                                  '#include <fmt/format.h>\n')
         self.assertEqual(code, 0, output)
 
     def test_upward(self):
-        self.assert_breach("src/graph/node.cpp", '#include "compiler/ir/ir.h"\n', "graph includes compiler/ir/ir.h of compiler")
+        self.assert_breach("src/graph/node.cpp", '#include "compiler/ir/ir.h"\n',
+                           "graph includes compiler/ir/ir.h of compiler")
 
     def test_target_does_not_know_the_graph(self):
         self.assert_breach("src/target/cpu/cpu.cpp", '#include "graph/node.h"\n', "target/cpu includes graph/node.h")
@@ -61,7 +64,8 @@ class Layers(Tree):
         self.assert_breach("src/kernel/expand/expand.cpp", '#include "kernel/describe/desc.h"\n', "above or beside")
 
     def test_folder_downward_is_right(self):
-        code, output = self.check("src/compiler/lower/dot/dot.cpp", '#include "compiler/lower/lower.h"\n#include "compiler/ir/ir.h"\n')
+        code, output = self.check("src/compiler/lower/dot/dot.cpp",
+                                  '#include "compiler/lower/lower.h"\n#include "compiler/ir/ir.h"\n')
         self.assertEqual(code, 0, output)
 
     def test_new_folder(self):
@@ -85,7 +89,8 @@ class Layers(Tree):
         self.assert_breach("include/weft/news.h", "", "belongs to no layer")
 
     def test_llvm_outside_its_target(self):
-        self.assert_breach("src/compiler/lower/emit.cpp", "#include <llvm-c/Core.h>\n", "LLVM belongs in target/cpu only")
+        self.assert_breach("src/compiler/lower/emit.cpp", "#include <llvm-c/Core.h>\n",
+                           "LLVM belongs in target/cpu only")
 
     def test_unknown_package(self):
         self.assert_breach("src/base/hash.cpp", "#include <boost/any.hpp>\n", "not known")
@@ -96,6 +101,28 @@ class Layers(Tree):
     def test_build_order(self):
         self.write("src/base/error.cpp", "")
         self.assert_breach("cmake/WeftLayers.cmake", "set(WEFT_LAYERS base graph kernel)\n", "not in the order")
+
+
+class Lines(Tree):
+    def check(self, path, text):
+        self.write(path, text)
+        return run("check_lines.py", self.root)
+
+    def test_full_line_is_right(self):
+        self.assertEqual(self.check("src/a.cpp", "x" * 120 + "\n" + "ü" * 120)[0], 0)
+
+    def test_long_line(self):
+        for path in ("src/a.cpp", "tests/checks/a.py", "CMakeLists.txt", "cmake/a.cmake", "CMakePresets.json"):
+            self.assertIn(f"{path}:2: 121 columns", self.check(path, "\n" + "x" * 121)[1])
+
+    def test_script_without_suffix(self):
+        code, output = self.check("scripts/a", "#!/bin/sh\n" + "x" * 121)
+        self.assertEqual(code, 1, output)
+
+    def test_documents_and_data(self):
+        self.write("tests/compiler/golden/a.h", "x" * 121)
+        self.write("tests/data/a.txt", "x" * 121)
+        self.assertEqual(self.check("docs/a.md", "x" * 121)[0], 0)
 
 
 class Readme(Tree):
@@ -137,7 +164,8 @@ class Readme(Tree):
 
 class Figures(Tree):
     SCRIPT = HERE.parents[1] / "scripts" / "figures"
-    PAGE = "A step takes\n15.3<!-- =step --> ms, 1.62<!-- =step.ratio --> of the peer.\n\n<!-- table: train -->\n<!-- end -->\n"
+    PAGE = ("A step takes\n15.3<!-- =step --> ms, 1.62<!-- =step.ratio --> of the peer.\n\n"
+            "<!-- table: train -->\n<!-- end -->\n")
 
     def setUp(self):
         super().setUp()
@@ -250,7 +278,8 @@ class Words(Tree):
         self.assertEqual(code, 0, output)
 
     def test_identifier(self):
-        self.assert_breach("src/graph/a.cpp", "int a;\nbool b = has_fold();\n", "a.cpp:2: 'has_fold': fold is retired, say: reduce")
+        self.assert_breach("src/graph/a.cpp", "int a;\nbool b = has_fold();\n",
+                           "a.cpp:2: 'has_fold': fold is retired, say: reduce")
 
     def test_qualified_identifier(self):
         self.assert_breach("tests/a.cpp", "auto a = Op::reduce;\n", "'Op::reduce'")
@@ -324,30 +353,37 @@ class Headers(Tree):
         self.assert_breach("// Returns the sum.\nint add(int a);\n", "function add has no comment")
 
     def test_inline_template(self):
-        self.assert_breach("template <class T, class U = std::vector<int>>\nrequires(sizeof(T) > 1) T add(T a) {\n  if (a) { return a; }\n  return {};\n}\n",
+        self.assert_breach("template <class T, class U = std::vector<int>>\nrequires(sizeof(T) > 1) T add(T a) {\n"
+                           "  if (a) { return a; }\n  return {};\n}\n",
                            "things.h:4: function add")
 
     def test_method(self):
-        self.assert_breach("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing();\n  ~Thing();\n  int seen() const { return 1; }\n};\n",
+        self.assert_breach("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing();\n  ~Thing();\n"
+                           "  int seen() const { return 1; }\n};\n",
                            "things.h:10: function seen")
 
     def test_private_and_detail(self):
-        self.assert_right("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing(int a) : a_(a) {}\n private:\n  int a_;\n};\n"
+        self.assert_right("/// A thing.\nclass Thing {\n  int hidden();\n public:\n  Thing(int a) : a_(a) {}\n"
+                          " private:\n  int a_;\n};\n"
                           "namespace detail {\nint f();\n}\nclass Later;\n")
 
     def test_field(self):
-        self.assert_breach("/// Options.\nstruct Options {\n  int a = 1;  ///< the first\n  std::vector<int> b = {1, 2};\n};\n", "things.h:7: field b")
+        self.assert_breach("/// Options.\nstruct Options {\n  int a = 1;  ///< the first\n"
+                           "  std::vector<int> b = {1, 2};\n};\n", "things.h:7: field b")
 
     def test_nested_class(self):
         self.assert_breach("/// A thing.\nstruct Thing {\n  enum class Kind { a, b };\n};\n", "things.h:6: class Kind")
 
     def test_alias_constant_and_concept(self):
-        for text, words in (("using F = int(*)(int);\n", "alias F"), ("inline constexpr int size = 3;\n", "constant size"),
-                            ("template <class T>\nconcept Small = sizeof(T) < 3;\n", "concept Small"), ("#define THING 1\n", "macro THING")):
+        for text, words in (("using F = int(*)(int);\n", "alias F"),
+                            ("inline constexpr int size = 3;\n", "constant size"),
+                            ("template <class T>\nconcept Small = sizeof(T) < 3;\n", "concept Small"),
+                            ("#define THING 1\n", "macro THING")):
             self.assert_breach(text, f"{words} has no comment")
 
     def test_operator(self):
-        self.assert_breach("/// A thing.\nstruct Thing {\n  bool operator<(const Thing& other) const;\n};\n", "operator operator<")
+        self.assert_breach("/// A thing.\nstruct Thing {\n  bool operator<(const Thing& other) const;\n};\n",
+                           "operator operator<")
 
     def test_example(self):
         text = "/// Returns 1.\n///\n///     int one = f();\n///     int two = one + f();\nint f();\n"
@@ -408,7 +444,8 @@ class WorkedExample(Tree):
 
 class Exports(Tree):
     # Enough names for a library that is not empty, and one more.
-    OURS = "namespace weft { " + " ".join(f"void f{i}() {{}}" for i in range(12)) + " struct A { virtual ~A(); }; A::~A() {} }\n"
+    OURS = ("namespace weft { " + " ".join(f"void f{i}() {{}}" for i in range(12)) +
+            " struct A { virtual ~A(); }; A::~A() {} }\n")
 
     def library(self, text):
         self.write("a.cpp", self.OURS + text)
@@ -416,7 +453,8 @@ class Exports(Tree):
         return run("check_exports.py", self.root / "a.so")
 
     def test_ours_alone(self):
-        code, output = self.library("namespace weft { template <class T> float g(T) { return 0; } template float g<int>(int); }\n")
+        code, output = self.library("namespace weft { template <class T> float g(T) { return 0; } "
+                                    "template float g<int>(int); }\n")
         self.assertEqual(code, 0, output)
 
     def test_other_namespace(self):
@@ -428,10 +466,13 @@ class Exports(Tree):
         self.assertIn("helper (C linkage)", self.library('extern "C" void helper() {}\n')[1])
 
     def test_standard_template(self):
-        self.assertIn("std::vector", self.library("#include <vector>\nnamespace weft { struct B { int i[9]; }; }\ntemplate class std::vector<weft::B>;\n")[1])
+        self.assertIn("std::vector", self.library("#include <vector>\nnamespace weft { struct B { int i[9]; }; }\n"
+                                                  "template class std::vector<weft::B>;\n")[1])
 
     def test_function_that_mentions_weft(self):
-        self.assertEqual(self.library("namespace other { template <class T> float weft_of(T) { return 0; } template float weft_of<weft::A*>(weft::A*); }\n")[0], 1)
+        code, output = self.library("namespace other { template <class T> float weft_of(T) { return 0; } "
+                                    "template float weft_of<weft::A*>(weft::A*); }\n")
+        self.assertEqual(code, 1, output)
 
 
 if __name__ == "__main__":

@@ -162,7 +162,8 @@ TEST_CASE("no metadata may be written as null, as MLX does") {
   const Folder folder;
   const std::string file = folder / "null.safetensors";
   std::ofstream(file, std::ios::binary) << file_of(
-      R"({"__metadata__":null,"a":{"data_offsets":[4,8],"dtype":"F32","shape":[1]},"s":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})",
+      R"({"__metadata__":null,"a":{"data_offsets":[4,8],"dtype":"F32","shape":[1]},)"
+      R"("s":{"data_offsets":[0,4],"dtype":"F32","shape":[]}})",
       std::string("\0\0\0\x40\0\0\0\0", 8));
   const auto [tensors, metadata] = load_safetensors(file);
   CHECK(metadata.empty());

@@ -185,10 +185,12 @@ TEST_CASE("Llama: configurations as Hugging Face writes them, and sentences for 
   CHECK(llama_config_from_json(to_json(config)) == config);
   CHECK(llama_config_from_json(to_json(tiny)) == tiny);
   const std::string sizes =
-      R"("vocab_size": 32000, "max_position_embeddings": 4096, "num_hidden_layers": 2, "num_attention_heads": 8, "hidden_size": 64, "intermediate_size": 172)";
-  const LlamaConfig plain = llama_config_from_json(
-      "{" + sizes +
-      R"(, "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rope_scaling": null, "torch_dtype": "bfloat16"})");
+      R"("vocab_size": 32000, "max_position_embeddings": 4096, "num_hidden_layers": 2, "num_attention_heads": 8, )"
+      R"("hidden_size": 64, "intermediate_size": 172)";
+  const LlamaConfig plain =
+      llama_config_from_json("{" + sizes +
+                             R"(, "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rope_scaling": null, )"
+                             R"("torch_dtype": "bfloat16"})");
   CHECK(plain.kv_heads == 8);
   CHECK(plain.head_width == 8);
   CHECK(plain.norm_eps == 1e-6);

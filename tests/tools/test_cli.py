@@ -11,7 +11,8 @@ import xml.etree.ElementTree as ElementTree
 WEFT, DATA = "", pathlib.Path(".")
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="weft-cli-"))
 RHYME = FOLDER / "rhyme.txt"
-TINY = "--layers 1 --heads 2 --width 16 --context 16 --batch 4 --steps 40 --lr 1e-2 --warmup 4 --eval-every 10 --eval-batches 2".split()
+TINY = ("--layers 1 --heads 2 --width 16 --context 16 --batch 4 --steps 40 --lr 1e-2 --warmup 4 --eval-every 10 "
+        "--eval-batches 2").split()
 
 
 def environment():
@@ -22,7 +23,8 @@ def environment():
 
 def weft(*args, rc=0, cwd=None, env=None):
     """Runs the program; the exit code must be `rc`, and a refusal must be sentences of its own making."""
-    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER, env={**environment(), **(env or {})}, timeout=600)
+    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER,
+                          env={**environment(), **(env or {})}, timeout=600)
     done.out, done.err = done.stdout.decode(), done.stderr.decode()
     shown = f"{' '.join(map(str, args))}\n{done.out[-2000:]}\n{done.err[-2000:]}"
     assert done.returncode == rc, f"exit code {done.returncode}, not {rc}: {shown}"
@@ -47,7 +49,8 @@ def losses(text):
 
 
 def start(*args):
-    return subprocess.Popen([WEFT, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=FOLDER, env=environment())
+    return subprocess.Popen([WEFT, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=FOLDER,
+                            env=environment())
 
 
 class Refusals(unittest.TestCase):
@@ -106,7 +109,8 @@ class Refusals(unittest.TestCase):
         row = json.loads(weft("bench", "nanogpt-cpu", "--reps", 1, "--json", env={"WEFT_TUNE": "force"}).out)
         self.assertEqual(row["tune"], "force")
         self.assertGreater(row["tune_s"], 0)
-        self.assertNotIn("tune", json.loads(weft("bench", "nanogpt-cpu", "--reps", 1, "--json", "--tune", "off", env={"WEFT_TUNE": "force"}).out))
+        self.assertNotIn("tune", json.loads(weft("bench", "nanogpt-cpu", "--reps", 1, "--json", "--tune", "off",
+                                                 env={"WEFT_TUNE": "force"}).out))
         self.assertGreater(json.loads(weft("bench", "tune", "--reps", 2, "--json").out)["tune_s"], 0)
 
     def test_explain(self):
@@ -137,19 +141,27 @@ class Refusals(unittest.TestCase):
 
     def test_impossible_values(self):
         for option, value, part in (
-                ("--batch", 0, "at least 1"), ("--batch", "many", "a whole number"), ("--lr", "nan", "more than 0"), ("--lr", "inf", "more than 0"),
-                ("--lr", 0, "more than 0"), ("--lr", -1, "more than 0"), ("--heads", 3, "does not divide --width 128"), ("--layers", -2, "at least 1"),
-                ("--layers", "4.5", "a whole number"), ("--dropout", 1, "less than 1"), ("--beta1", 1, "less than 1"), ("--beta2", "nan", "at least 0"),
-                ("--batch", 0, "at least 1"), ("--dtype", "f64", "f32, bf16"), ("--tokenizer", "bpe", "char, byte"), ("--warmup", 5000, "longer than the run"),
-                ("--min-lr", 1, "more than --lr"), ("--threads", "x", "a whole number"), ("--steps", "99999999999999999999999", "a whole number"),
+                ("--batch", 0, "at least 1"), ("--batch", "many", "a whole number"), ("--lr", "nan", "more than 0"),
+                ("--lr", "inf", "more than 0"),
+                ("--lr", 0, "more than 0"), ("--lr", -1, "more than 0"), ("--heads", 3, "does not divide --width 128"),
+                ("--layers", -2, "at least 1"),
+                ("--layers", "4.5", "a whole number"), ("--dropout", 1, "less than 1"), ("--beta1", 1, "less than 1"),
+                ("--beta2", "nan", "at least 0"),
+                ("--batch", 0, "at least 1"), ("--dtype", "f64", "f32, bf16"), ("--tokenizer", "bpe", "char, byte"),
+                ("--warmup", 5000, "longer than the run"),
+                ("--min-lr", 1, "more than --lr"), ("--threads", "x", "a whole number"),
+                ("--steps", "99999999999999999999999", "a whole number"),
                 ("--grad-clip", "-1", "at least 0"), ("--weight-decay", "inf", "at most")):
             self.refused(2, part, "train", "gpt", "--data", RHYME, "--out", "never", option, value)
-        self.refused(2, "too short for --context 5000", "train", "gpt", "--data", RHYME, "--out", "never", "--context", 5000)
-        self.refused(2, "GiB to compute in", "train", "gpt", "--data", RHYME, "--out", "never", "--layers", 500, "--width", 65536)
+        self.refused(2, "too short for --context 5000", "train", "gpt", "--data", RHYME, "--out", "never", "--context",
+                     5000)
+        self.refused(2, "GiB to compute in", "train", "gpt", "--data", RHYME, "--out", "never", "--layers", 500,
+                     "--width", 65536)
         self.assertFalse((FOLDER / "never" / "latest").exists())
 
     def test_data_files(self):
-        bad = {"empty.txt": b"", "zero.bin": b"abc\0def" * 100, "garbage.bin": bytes(range(128, 256)) * 20, "cut.txt": "viele Grüße ü".encode()[:-1]}
+        bad = {"empty.txt": b"", "zero.bin": b"abc\0def" * 100, "garbage.bin": bytes(range(128, 256)) * 20,
+               "cut.txt": "viele Grüße ü".encode()[:-1]}
         for name, content in bad.items():
             (FOLDER / name).write_bytes(content)
         self.refused(1, "there is no file", "train", "gpt", "--data", "none.txt", "--out", "never")
@@ -175,17 +187,21 @@ class Refusals(unittest.TestCase):
         self.refused(1, "there is no folder", "eval", "nowhere", "--data", RHYME)
 
     def test_configuration_files(self):
-        (FOLDER / "good.json").write_text('{"layers": 1, "heads": 2, "width": 16, "context": 16, "batch": 4, "steps": 3, "min_lr": 1e-5, "bias": true}')
+        (FOLDER / "good.json").write_text('{"layers": 1, "heads": 2, "width": 16, "context": 16, "batch": 4, '
+                                          '"steps": 3, "min_lr": 1e-5, "bias": true}')
         (FOLDER / "unknown.json").write_text('{"layres": 2}')
         (FOLDER / "type.json").write_text('{"layers": "two"}')
         (FOLDER / "cut.json").write_text('{"layers": 2')
-        done = weft("train", "gpt", "--config", "good.json", "--data", RHYME, "--steps", 2, "--out", "configured", "--json")
+        done = weft("train", "gpt", "--config", "good.json", "--data", RHYME, "--steps", 2, "--out", "configured",
+                    "--json")
         self.assertEqual([r["step"] for r in rows(done.out)], [1, 2])
         stored = json.loads((FOLDER / "configured" / "config.json").read_text())
         self.assertEqual([stored[k] for k in ("layers", "width", "steps", "min-lr", "bias")], [1, 16, 2, 1e-5, True])
-        again = weft("train", "gpt", "--config", FOLDER / "configured" / "config.json", "--out", "configured-again", "--json")
+        again = weft("train", "gpt", "--config", FOLDER / "configured" / "config.json", "--out", "configured-again",
+                     "--json")
         self.assertEqual(losses(again.out), losses(done.out))  # what a run leaves is a configuration that repeats it
-        self.refused(2, 'unknown key "layres"; did you mean "layers"?', "train", "gpt", "--config", "unknown.json", "--data", RHYME)
+        self.refused(2, 'unknown key "layres"; did you mean "layers"?', "train", "gpt", "--config", "unknown.json",
+                     "--data", RHYME)
         self.refused(2, "must be a whole number", "train", "gpt", "--config", "type.json", "--data", RHYME)
         self.refused(2, "is not JSON", "train", "gpt", "--config", "cut.json", "--data", RHYME)
         self.refused(2, "there is no file", "train", "gpt", "--config", "none.json", "--data", RHYME)
@@ -201,7 +217,7 @@ class Training(unittest.TestCase):
         table = rows(self.done.out)
         self.assertEqual([r["step"] for r in table], list(range(1, 41)))
         for row in table:
-            keys = ["step", "loss", "val_loss", "ms", "tok_s"] if row["step"] % 10 == 0 else ["step", "loss", "ms", "tok_s"]
+            keys = ["step", "loss", *(["val_loss"] if row["step"] % 10 == 0 else []), "ms", "tok_s"]
             self.assertEqual(list(row), keys)
             self.assertGreater(row["ms"], 0)
             self.assertAlmostEqual(row["tok_s"], 4 * 16 / row["ms"] * 1e3, delta=row["tok_s"] * 0.01 + 0.1)
@@ -213,7 +229,8 @@ class Training(unittest.TestCase):
 
     def test_files(self):
         out = FOLDER / "reference"
-        self.assertEqual(sorted(p.name for p in out.iterdir()), ["config.json", "latest", "loss.svg", "step-40", "tokenizer.json"])
+        self.assertEqual(sorted(p.name for p in out.iterdir()),
+                         ["config.json", "latest", "loss.svg", "step-40", "tokenizer.json"])
         root = ElementTree.fromstring((out / "loss.svg").read_text())
         self.assertTrue(root.tag.endswith("svg"))
         words = [e.text for e in root.iter() if e.tag.endswith("text")]
@@ -237,7 +254,8 @@ class Training(unittest.TestCase):
             self.skipTest(f"this machine has no pseudo-terminals: {error}")
         if pid == 0:
             os.chdir(FOLDER)
-            os.execve(WEFT, [WEFT, "train", "gpt", "--data", str(RHYME), *TINY, "--out", "terminal"], dict(environment(), LC_ALL="C.UTF-8"))
+            os.execve(WEFT, [WEFT, "train", "gpt", "--data", str(RHYME), *TINY, "--out", "terminal"],
+                      dict(environment(), LC_ALL="C.UTF-8"))
         seen = b""
         while True:
             try:
@@ -269,13 +287,16 @@ class Training(unittest.TestCase):
         return path
 
     def test_a_tuned_run_goes_on_with_its_choices(self):
-        """Choices of an earlier run, here ones that no measurement would make, decide again after each checkpoint, with an empty cache and in another mode."""
-        larger = ["--width", 128, "--batch", 12, "--context", 64, "--steps", 6, "--warmup", 1, "--checkpoint-every", 3, "--json"]
+        """Choices of an earlier run, here ones that no measurement would make, decide again after each checkpoint, with
+        an empty cache and in another mode."""
+        larger = ["--width", 128, "--batch", 12, "--context", 64, "--steps", 6, "--warmup", 1, "--checkpoint-every", 3,
+                  "--json"]
         first = losses(train("tuned", *larger, "--tune", "on").out)
         state = json.loads((FOLDER / "tuned" / "step-3" / "state.json").read_text())
         choices = dict(line.split() for line in state["tuning"].splitlines())
         self.assertGreater(len(choices), 0)
-        go_on = lambda folder, *args, env: losses(weft("train", "gpt", "--resume", folder, "--out", f"{folder}-on", "--json", *args, env=env).out)
+        go_on = lambda folder, *args, env: losses(weft("train", "gpt", "--resume", folder, "--out", f"{folder}-on",
+                                                       "--json", *args, env=env).out)
         fresh = {"WEFT_CACHE_DIR": str(FOLDER / "other-cache")}
         (FOLDER / "measured").mkdir()
         shutil.copytree(FOLDER / "tuned" / "step-3", FOLDER / "measured" / "step-3")
@@ -293,26 +314,33 @@ class Training(unittest.TestCase):
         self.assertLessEqual(choices.items(), dict(line.split() for line in after.splitlines()).items())
         state["tuning"] = "nonsense"
         (FOLDER / "chosen" / "step-3" / "state.json").write_text(json.dumps(state))
-        self.assertIn("does not fit its own description", weft("train", "gpt", "--resume", "chosen", "--out", "never", rc=1).err)
+        self.assertIn("does not fit its own description",
+                      weft("train", "gpt", "--resume", "chosen", "--out", "never", rc=1).err)
 
     def test_other_modes_learn_as_well(self):
         last = float(self.losses[40])
-        for name, args in (("generated", ["--no-libraries"]), ("bf16", ["--dtype", "bf16"]), ("bytes", ["--tokenizer", "byte"]), ("one-thread", ["--threads", 1]),
-                           ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0]), ("masters", ["--dtype", "bf16", "--weights", "master", "--residual", "dtype"]),
-                           ("chance", ["--dtype", "bf16", "--weights", "stochastic", "--residual", "dtype"]), ("scaled", ["--dtype", "f16", "--weights", "master"]),
+        for name, args in (("generated", ["--no-libraries"]), ("bf16", ["--dtype", "bf16"]),
+                           ("bytes", ["--tokenizer", "byte"]), ("one-thread", ["--threads", 1]),
+                           ("biased", ["--bias"]), ("unclipped", ["--grad-clip", 0]),
+                           ("masters", ["--dtype", "bf16", "--weights", "master", "--residual", "dtype"]),
+                           ("chance", ["--dtype", "bf16", "--weights", "stochastic", "--residual", "dtype"]),
+                           ("scaled", ["--dtype", "f16", "--weights", "master"]),
                            ("eight bits", ["--dtype", "f8", "--weights", "master", "--residual", "dtype"])):
             with self.subTest(name):
                 got = losses(train(name, "--json", *args).out)
                 self.assertEqual(len(got), 40)
                 self.assertLess(abs(float(got[40]) - last), 0.35 if name != "bytes" else 1.5)
-        for name, kept in (("masters", "F32"), ("chance", "BF16"), ("scaled", "F32")):  # files have parameters as precisely as the optimizer
+        # Files have parameters as precisely as the optimizer.
+        for name, kept in (("masters", "F32"), ("chance", "BF16"), ("scaled", "F32")):
             weights = (FOLDER / name / "step-40" / "model.safetensors").read_bytes()
             header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
             self.assertEqual({v["dtype"] for k, v in header.items() if k != "__metadata__"}, {kept})
             self.assertEqual(len(weft("sample", name, "--tokens", 5, "--temperature", 0).out) > 0, True)
             weft("train", "gpt", "--resume", name, "--steps", 42)
-        self.assertIn("has 32: give --dtype bf16", weft("train", "gpt", "--data", str(RHYME), "--weights", "master", rc=2).err)
-        self.assertIn("is for --dtype bf16", weft("train", "gpt", "--data", str(RHYME), "--dtype", "f16", "--weights", "stochastic", rc=2).err)
+        self.assertIn("has 32: give --dtype bf16",
+                      weft("train", "gpt", "--data", str(RHYME), "--weights", "master", rc=2).err)
+        self.assertIn("is for --dtype bf16", weft("train", "gpt", "--data", str(RHYME), "--dtype", "f16", "--weights",
+                                                  "stochastic", rc=2).err)
 
 
 class GoingOn(unittest.TestCase):
@@ -340,7 +368,8 @@ class GoingOn(unittest.TestCase):
                 self.assertEqual(row["val_loss"], self.val[row["step"]])
 
     def killed(self, folder, every, lines):
-        process = start("train", "gpt", "--data", RHYME, *TINY, "--out", folder, *self.args, "--checkpoint-every", every)
+        process = start("train", "gpt", "--data", RHYME, *TINY, "--out", folder, *self.args, "--checkpoint-every",
+                        every)
         seen = b"".join(process.stdout.readline() for _ in range(lines))
         process.send_signal(signal.SIGKILL)
         seen += process.stdout.read()
@@ -392,7 +421,8 @@ class GoingOn(unittest.TestCase):
         shutil.copytree(FOLDER / "whole", FOLDER / "longer")
         done = weft("train", "gpt", "--resume", "longer")
         self.assertIn("has done all its 40 steps", done.err)
-        self.assertIn("less than the steps of the checkpoint", weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
+        self.assertIn("less than the steps of the checkpoint",
+                      weft("train", "gpt", "--resume", "longer", "--steps", 10, rc=2).err)
         got = rows(weft("train", "gpt", "--resume", "longer", "--steps", 45, "--json").out)
         self.assertEqual([r["step"] for r in got], [41, 42, 43, 44, 45])
 
@@ -404,22 +434,27 @@ class GoingOn(unittest.TestCase):
         self.assertEqual(sorted(p.name for p in (FOLDER / "named").iterdir()),
                          ["config.json", "latest", "loss.svg", "step-42", "step-43", "tokenizer.json"])
         weft("train", "gpt", "--resume", "named", "--out", "elsewhere", "--steps", 44)
-        self.assertIn("holds a run already", weft("train", "gpt", "--resume", "whole", "--out", "named", "--steps", 50, rc=2).err)
+        self.assertIn("holds a run already", weft("train", "gpt", "--resume", "whole", "--out", "named", "--steps", 50,
+                                                  rc=2).err)
         self.assertEqual((FOLDER / "elsewhere" / "latest").read_text(), "step-44\n")
 
     def test_contradictions(self):
-        for option, value in (("--layers", 2), ("--width", 32), ("--context", 8), ("--batch", 3), ("--seed", 3), ("--dtype", "bf16"), ("--tokenizer", "byte")):
+        for option, value in (("--layers", 2), ("--width", 32), ("--context", 8), ("--batch", 3), ("--seed", 3),
+                              ("--dtype", "bf16"), ("--tokenizer", "byte")):
             err = weft("train", "gpt", "--resume", "whole", "--steps", 50, option, value, rc=2).err
             self.assertIn(f"{option} {value} contradicts the checkpoint", err)
         weft("train", "gpt", "--resume", "whole", "--steps", 41, "--layers", 1, "--out", "agreeing")
         (FOLDER / "contrary.json").write_text('{"heads": 4}')
-        self.assertIn("--heads 4 contradicts", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--config", "contrary.json", rc=2).err)
+        self.assertIn("--heads 4 contradicts", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--config",
+                                                    "contrary.json", rc=2).err)
         other = FOLDER / "other.txt"
         other.write_text(RHYME.read_text()[:-1] + "!")
-        self.assertIn("is not the text", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--data", other, rc=1).err)
+        self.assertIn("is not the text", weft("train", "gpt", "--resume", "whole", "--steps", 50, "--data", other,
+                                              rc=1).err)
 
     def test_damage(self):
-        for name, part in (("model.safetensors", "not as it was written"), ("optimizer.safetensors", "not as it was written"), ("state.json", "cut off")):
+        for name, part in (("model.safetensors", "not as it was written"),
+                           ("optimizer.safetensors", "not as it was written"), ("state.json", "cut off")):
             with self.subTest(name):
                 folder = FOLDER / ("damaged-" + name)
                 shutil.copytree(FOLDER / "whole", folder)
@@ -495,17 +530,20 @@ class Using(unittest.TestCase):
 
     def test_doctor(self):
         out = weft("doctor").out
-        for word in ("weft", "compiler", "CPU", "instructions", "threads", "memory", "libraries", "kernel cache", "GPU", "code generator", "self-test"):
+        for word in ("weft", "compiler", "CPU", "instructions", "threads", "memory", "libraries", "kernel cache", "GPU",
+                     "code generator", "self-test"):
             self.assertRegex(out, rf"(?m)^{word} ")
         self.assertIn("passed", out)
-        for library in ("CUDA driver", "NVRTC", "cuBLASLt", "cuDNN", "cuFFT", "cuBLAS", "cuSOLVER"):  # its version and file, or what it is missed for
+        # Of each library its version and file, or what it is missed for.
+        for library in ("CUDA driver", "NVRTC", "cuBLASLt", "cuDNN", "cuFFT", "cuBLAS", "cuSOLVER"):
             self.assertRegex(out, rf"(?m)^{library} +(\d+\.\d+(\.\d+)? in /|missing: \w)")
         if "\nCUDA driver      missing" in out:
             self.assertRegex(out, r"(?m)^GPU +none: no CUDA driver .*WEFT_CUDA_PATH")
 
     def test_instruction_set(self):
         def doctor(isa, **env):
-            done = subprocess.run([WEFT, "doctor", "--isa", isa], capture_output=True, env={**environment(), **env}, timeout=600)
+            done = subprocess.run([WEFT, "doctor", "--isa", isa], capture_output=True, env={**environment(), **env},
+                                  timeout=600)
             out = done.stdout.decode()
             if b"this processor has no" in done.stderr:
                 self.skipTest(done.stderr.decode())
@@ -547,7 +585,8 @@ class Using(unittest.TestCase):
                          ["weft bench nanogpt-cpu --reps 1", None, "weft bench nanogpt-cpu --reps 2", None])
         self.assertEqual(list(lines[0]), ["command", "date", "flags"])
         self.assertEqual(lines[1].keys(), row.keys())
-        self.assertIn("cannot be written", weft("bench", "nanogpt-cpu", "--record", os.path.join(FOLDER, "no", "record"), rc=1).err)
+        self.assertIn("cannot be written", weft("bench", "nanogpt-cpu", "--record",
+                                                os.path.join(FOLDER, "no", "record"), rc=1).err)
         kernels = rows(weft("bench", "kernels", "--model", "mnist", "--reps", 1, "--json").out)
         step = kernels.pop()
         self.assertEqual(step["bench"], "kernels_step")
@@ -563,7 +602,8 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     WEFT, DATA = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
     RHYME.write_text("".join(f"the {a} sat on the {b}, and the {c} sat on the log.\n" for a, b, c in
-                             zip(["cat", "rat", "bat", "hen"] * 20, ["mat", "hat", "den"] * 27, ["dog", "frog", "hog", "fox", "owl"] * 16)))
+                             zip(["cat", "rat", "bat", "hen"] * 20, ["mat", "hat", "den"] * 27,
+                                 ["dog", "frog", "hog", "fox", "owl"] * 16)))
     try:
         result = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False).result
     finally:

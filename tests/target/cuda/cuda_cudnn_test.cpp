@@ -403,11 +403,15 @@ namespace {
 
 /// What cuDNN says of an H100 when it writes down a device's properties: engines can be asked about it where there is
 /// none.
-constexpr const char* h100 =
-    R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":85000000000,"deviceName":"NVIDIA H100 80GB HBM3","maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],)"
-    R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
-    R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":9008,)"
-    R"("isTccDriver":0,"supportCoopLaunch":1,"smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800})";
+constexpr const char* h100 = R"({"deviceVer":900,"driverVer":13000,"cudaDeviceId":0,"totalGlobalMem":85000000000,)"
+                             R"("deviceName":"NVIDIA H100 80GB HBM3","maxGridSize":[2147483647,65535,65535],)"
+                             R"("maxBlockSize":[1024,1024,64],)"
+                             R"("regsPerBlock":65536,"multiProcessorCount":132,"warpSize":32,)"
+                             R"("maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,)"
+                             R"("reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,)"
+                             R"("maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":9008,)"
+                             R"("isTccDriver":0,"supportCoopLaunch":1,)"
+                             R"("smClockRateKHz":1980000,"memClockRateKHz":2619000,"l2CacheSize":52428800})";
 
 /// How many engines an H100 has for a graph, without a device; plans of those that need no compilation can be made too.
 /// -1: cuDNN cannot be asked.

@@ -33,6 +33,11 @@ weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PRO
 weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
 weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)
 weft_check(check_parity 300 ${Python3_EXECUTABLE} ${checks}/test_parity.py)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE)
+  weft_check(check_warnings 600 ${Python3_EXECUTABLE} ${checks}/check_warnings.py ${PROJECT_SOURCE_DIR}
+    ${PROJECT_BINARY_DIR})
+  set_tests_properties(check_warnings PROPERTIES COST 60 SKIP_RETURN_CODE 77)  # where a folder is compiled as one
+endif()
 get_target_property(weft_type weft TYPE)
 # A sanitizer exports its own names, and its runtime must be linked by all.
 if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)

@@ -125,6 +125,36 @@ class Lines(Tree):
         self.assertEqual(self.check("docs/a.md", "x" * 121)[0], 0)
 
 
+class Warnings(Tree):
+    PRESETS = {"configurePresets": [
+        {"name": "base", "hidden": True, "cacheVariables": {"CMAKE_BUILD_TYPE": "Release"}},
+        {"name": "release", "inherits": "base"},
+        {"name": "small", "inherits": "base", "cacheVariables": {"CMAKE_CXX_FLAGS_RELEASE": "-Os"}},
+        {"name": "lenient", "inherits": "base", "cacheVariables": {"CMAKE_CXX_FLAGS_RELEASE": "-O1",
+                                                                   "WEFT_WERROR": "OFF"}}]}
+
+    def check(self, text, own="-O3 -DNDEBUG"):
+        self.write("src/a.cpp", text)
+        self.write("CMakePresets.json", json.dumps(self.PRESETS))
+        self.write("build/compile_commands.json", json.dumps([{
+            "directory": str(self.root), "file": str(self.root.resolve() / "src/a.cpp"),
+            "command": f"ccache g++ -Wall {own} -o a.o -c {self.root}/src/a.cpp"}]))
+        return run("check_warnings.py", self.root, self.root / "build", "src/a.cpp")
+
+    def test_none(self):
+        code, output = self.check("int a;\n")
+        self.assertEqual(code, 0, output)
+        self.assertIn("2 compilations at 2 sets", output)  # not at the build's own flags
+
+    def test_flags_of_one_preset(self):
+        code, output = self.check("#ifdef __OPTIMIZE_SIZE__\n#warning small\n#endif\n")
+        self.assertEqual(code, 1, output)
+        self.assertIn("src/a.cpp at -Os (small)", output)
+
+    def test_preset_without_errors(self):
+        self.assertEqual(self.check("#if !defined(NDEBUG) && !defined(__OPTIMIZE_SIZE__)\n#warning no\n#endif\n")[0], 0)
+
+
 class Readme(Tree):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,5 @@
 #pragma once
-// What the verifiers of groups share: private to verify*.cpp.
+// Declarations that the verifiers of groups share; private to verify*.cpp.
 #include <functional>
 #include <string_view>
 #include <unordered_map>
@@ -9,7 +9,7 @@
 
 namespace weft::compiler {
 
-/// A group that is looked at.
+/// The group to verify.
 struct GroupCheck {
   const Ir& ir;
   const Grouping& grouping;

@@ -1,4 +1,5 @@
-// Who may be computed together: a producer where its consumer stands, siblings over one domain.
+// Decides which groups merge: a producer with the consumer that reads it at the same index, and siblings over one
+// domain.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ std::vector<int> Grouper::search(int from, bool forward, int64_t limit) const {
   return found;
 }
 
-/// Is there a way from what `from` computes to what `to` reads?
+/// Returns whether some path of edges leads from group `from` to group `to`.
 bool Grouper::reaches(int from, int to) const {
   if (from == to) return true;
   const int64_t limit = groups_[static_cast<size_t>(to)]->rank;

@@ -20,7 +20,8 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
   return longer && library_takes(*longer) ? *longer : chain;
 }
 
-/// Does the target's library answer the matmul with all that, its arrays where they would lie?
+/// Returns whether the target's library takes the matmul with its whole chain, given the layouts that its arrays would
+/// have.
 bool Grouper::library_takes(const DotChain& chain) {
   std::vector<int>
       tried;  // strides for the question alone: a copy of all of them for each matmul would be a square of the layers

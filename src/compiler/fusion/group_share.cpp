@@ -1,4 +1,4 @@
-// What groups share: values that several of them would compute again lie in memory, where that is cheaper.
+// Materializes values that several groups would otherwise compute again, where storing them is cheaper.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -88,7 +88,7 @@ int64_t Grouper::repeats_of(int node) const {
   return least == INT64_MAX ? 1 : least;
 }
 
-/// How many groups compute each node inline.
+/// Returns by node how many groups compute it inline.
 std::vector<int> Grouper::count_uses() const {
   std::vector<int> groups_using(ir_.nodes.size());
   for (const auto& work : groups_)

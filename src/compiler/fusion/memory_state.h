@@ -1,5 +1,6 @@
 #pragma once
-// Which value each array in memory holds, as groups write one over the other: what verifiers of orders replay.
+// Tracks which value each buffer holds while groups overwrite one another's results. The verifiers of orders replay an
+// order on it.
 #include <vector>
 
 #include "compiler/ir/ir.h"

@@ -267,7 +267,7 @@ void Orderer::streams() {
     }
 }
 
-/// Producers first; among those that could run, the one whose roots come first in the graph.
+/// Sorts the groups topologically. Of the groups that are ready, the one whose roots come first in the graph runs next.
 void Orderer::sort() {
   size_t count = grouping_.groups.size();
   std::vector<size_t> waiting(count);

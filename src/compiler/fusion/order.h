@@ -1,5 +1,5 @@
 #pragma once
-// The order in which groups run, and which results take over the memory of what they replace.
+// Orders the groups, and decides which results take over the buffer of a value that they replace.
 #include <string>
 #include <vector>
 

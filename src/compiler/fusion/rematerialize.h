@@ -1,6 +1,6 @@
 #pragma once
-// Recomputation: values that are needed long after they were made are made again, so that their memory is free in
-// between.
+// Rematerialization: values that are read long after they are computed are computed again there, so that their memory
+// is free in between.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {

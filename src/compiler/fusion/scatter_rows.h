@@ -1,6 +1,6 @@
 #pragma once
-// Scatters that add whole rows by their numbers, as the gradient of an embedding does: a target may have a routine for
-// them (kernel/routines/routine_scatter.cpp).
+// Scatter-adds of whole rows at given row indices, such as the gradient of an embedding. A target may have a routine
+// for them (kernel/routines/routine_scatter.cpp).
 #include <optional>
 
 #include "compiler/ir/grouping.h"

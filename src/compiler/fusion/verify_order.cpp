@@ -1,4 +1,5 @@
-// Rules of the order: the groups run one after the other over memory that remembers whose value it holds.
+// Rules of the order: replays the groups one after the other on a model of memory that records which value each buffer
+// holds.
 #include <fmt/format.h>
 
 #include <algorithm>

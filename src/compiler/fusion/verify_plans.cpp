@@ -1,4 +1,4 @@
-// Rules of groups with a plan: its descriptor says where arrays lie that really lie there.
+// Rules of groups with a plan: the layouts in its descriptor match the arrays in memory.
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>

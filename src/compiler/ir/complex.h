@@ -1,5 +1,5 @@
 #pragma once
-// complex64 in the compiler: what comes after sees float32 only.
+// Lowers complex64 to pairs of float32, so that later passes see float32 only.
 #include "compiler/program.h"
 
 namespace weft::compiler {

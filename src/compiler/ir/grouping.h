@@ -1,6 +1,6 @@
 #pragma once
-// Grouping: what fusion decides and lowering reads. It says which nodes are stored or reduced (the roots), which roots
-// one kernel computes (the groups), and has a plan for each group that is a matmul, a call or an attention.
+// The result of fusion, which lowering reads: which nodes are stored or reduced (the roots), which roots one kernel
+// computes (the groups), and the plan of each group that is a matmul, a call or an attention.
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,8 +76,8 @@ struct AttentionPlan {
                    // q is absent then
 };
 
-/// A scatter that a routine answers (fusion/scatter_rows.h), with the nodes in whose memory the rows' numbers and the
-/// rows lie.
+/// A scatter that a routine computes (fusion/scatter_rows.h), with the nodes whose buffers hold the row indices and the
+/// rows.
 struct ScatterRows {
   kernel::CallDesc desc;
   int ids = -1, updates = -1;

@@ -1,6 +1,6 @@
 #pragma once
-// Movement operators as maps of indices: given where a consumer looks into a movement node, where does it look into the
-// node's input? This is all there is of views inside the compiler.
+// Movement operators as maps of indices: from the index at which a consumer reads a movement node to the index at which
+// that node reads its input. The compiler represents views in no other way.
 #include <map>
 #include <vector>
 
@@ -10,7 +10,8 @@
 
 namespace weft::compiler {
 
-/// The value of node `node` at `index`; where `valid` is given and 0, the number `other` instead.
+/// An access: the value of node `node` at `index`. Where `valid` is given and evaluates to 0, the value is the constant
+/// `other`.
 struct Access {
   int node;
   std::vector<ix::Expr> index;
@@ -18,17 +19,18 @@ struct Access {
   Number other;
 };
 
-/// One step through a movement node other than concat.
+/// Maps an index through one movement node other than concat.
 Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const ix::Expr> index);
-/// Concat: one branch for each input, in order, with the predicate that the index lies in it.
+/// Maps an index through a concat: returns one access for each input, in order, valid where the index lies in that
+/// input.
 std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::span<const ix::Expr> index);
 
-/// Steps through movement nodes while they are unconditional: the node behind them, where it is read. Stops at anything
-/// else.
+/// Maps an index through movement nodes as long as each access is unconditional. Returns the first node that is not
+/// such a movement, and the index at which it is read.
 Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<ix::Expr> index);
 
-/// The positions where a walk looks, each a number: most steps, those through elementwise operators, stay where they
-/// are.
+/// Interns the index tuples of a walk, so that each is an id. Most steps (those through elementwise operators) keep the
+/// tuple.
 class IndexTuples {
  public:
   IndexTuples() = default;
@@ -36,8 +38,8 @@ class IndexTuples {
   IndexTuples& operator=(const IndexTuples&) = delete;
   int of(std::vector<ix::Expr> index);
   const std::vector<ix::Expr>& operator[](int tuple) const { return *indices_[static_cast<size_t>(tuple)]; }
-  /// Whether the walk has not been at this node and position before; `mark` tells walks apart that do not count for
-  /// each other.
+  /// Marks a node at an index tuple as visited and returns whether it was not visited before. Visits with different
+  /// `mark` are counted separately.
   bool visit(int node, int tuple, bool mark = false) {
     return seen_.insert(
         (static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(tuple)) + 1);
@@ -52,12 +54,12 @@ class IndexTuples {
   FlatSet seen_;
 };
 
-/// Static extents of a shape, symbols at their bounds.
+/// Returns the static extents of a shape, with symbols at their bounds.
 std::vector<int64_t> bounds(const Shape& shape);
 int64_t volume(const Shape& shape);
 bool is_row_major(const Shape& shape, const Strides& strides);
 
-/// Variables that run over a shape.
+/// Returns one index variable for each axis of a shape.
 std::vector<ix::Expr> domain(ix::Context& cx, const Shape& shape, const char* prefix);
 
 }  // namespace weft::compiler

@@ -1,6 +1,6 @@
 #pragma once
-// What passes that replace some nodes by others share: the nodes are walked in order, those to be replaced are built
-// anew from inputs that have been, the others are copied.
+// The base of passes that replace some nodes by others. Nodes are visited in order; each is copied, or replaced by new
+// nodes built from inputs that are rewritten already.
 #include <functional>
 
 #include "compiler/ir/ir.h"
@@ -11,8 +11,8 @@ class Rewriter {
  protected:
   explicit Rewriter(Ir ir) : from_(std::move(ir)), renamed_(from_.nodes.size()) {}
 
-  /// `visit` is given each node with its new inputs and adds what stands for it: its number. Nodes that nobody reads
-  /// any more stay.
+  /// Calls `visit` on each node with its rewritten inputs; it adds the node or its replacement and returns the id.
+  /// Replaced nodes stay in the graph without readers.
   Ir rewrite(const std::function<int(int id, IrNode node)>& visit);
 
   int renamed(int id) const { return renamed_[static_cast<size_t>(id)]; }

@@ -1,5 +1,5 @@
-// Every rule is a method with the rule's name in the message. Types are derived anew from the operator table, so that a
-// pass which drops a node, or takes another operand, is found at the first node whose type no longer follows.
+// Each rule is a method, and the message names the rule. Types are derived again from the operator table: a pass that
+// drops a node or takes another operand is found at the first node whose type no longer follows.
 #include "compiler/ir/verify.h"
 
 #include <fmt/format.h>
@@ -104,7 +104,8 @@ class IrVerifier {
     return out;
   }
 
-  /// The results of one call usually stand side by side: its rule is asked once.
+  /// Returns whether the node is a result of the call whose rule was evaluated last. The results of one call are usually
+  /// adjacent, so the rule is evaluated once for all of them.
   bool same_call(int id) const {
     if (derived_call_ < 0) return false;
     const IrNode &n = ir_[id], &known = ir_[derived_call_];

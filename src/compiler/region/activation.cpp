@@ -178,7 +178,7 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, c
   for (auto it = cone.keys().rbegin(); it != cone.keys().rend(); ++it) {
     const auto found = table.find(it->second);
     if (found == table.end()) continue;
-    // Nothing on the way may be read by anybody else.
+    // No node on the way may have a reader outside it.
     std::set<int> inside{it->first};
     std::vector<int> pending{it->first};
     while (!pending.empty()) {

@@ -1,6 +1,6 @@
 #pragma once
-// Activations that ride on matmuls: recognised in the graph as what their formulas become after simplification, and
-// written out again by the dot class.
+// Activations fused into matmuls: recognised in the graph by the form that their formulas take after simplification,
+// and written out again by the dot class.
 #include <optional>
 
 #include "compiler/ir/ir.h"

@@ -24,12 +24,13 @@ struct AttentionCall {
 /// do not come down to two.
 std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics);
 
-/// Would the target's library take the region if its arrays lay as they usually do? The others are inlined.
+/// Returns whether the target's library would take the region with its arrays in their usual layout. Other regions are
+/// inlined.
 bool library_takes_attention(const graph::Node& region, const target::Target& target, const Numerics& numerics);
-/// Are kernels of the attention class made for the target at all?
+/// Returns whether the target has kernels of the attention class.
 bool has_attention_class(const target::Target& target);
-/// Is the region attention that is computed whole: by the attention class, by the class for one row of queries, or by a
-/// library? The others are inlined.
+/// Returns whether the region is attention that is computed whole: by the attention class, by the class for one row of
+/// queries, or by a library. Other regions are inlined.
 bool keeps_attention(const graph::Node& region, const target::Target& target, const Policy& policy);
 /// Operands of regions that were kept for a library, where they do not lie in memory with whole rows, are put there.
 Ir pack_attention_operands(Ir ir);

@@ -60,7 +60,7 @@ int only_reader(const Users& users, const std::vector<int>& outputs, int node);
 std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, const std::vector<int>& outputs,
                                             const std::vector<Strides>& strides, const DotChain& chain);
 
-/// Is the matmul so deep that sums of its rows, made where it is finished, cost it no time?
+/// Returns whether the contraction is so long that summing rows in the epilogue costs no extra time.
 bool hides_sums(const Ir& ir, int dot);
 
 /// The chain with the sums over each kernel::rows_of_a_sum rows of its 16-bit result, where a reduction takes them.

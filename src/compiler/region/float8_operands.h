@@ -1,14 +1,13 @@
 #pragma once
-// Products of 8-bit floats for libraries: tensor cores read them along the contracted axis alone.
+// Prepares matmuls of 8-bit floats for libraries: tensor cores read such operands along the contracted axis only.
 #include "compiler/ir/ir.h"
 #include "compiler/program.h"
 #include "target/target.h"
 
 namespace weft::compiler {
 
-/// Operands of matmuls of 8-bit floats whose contracted axes do not lie innermost in memory are put there once more,
-/// turned, where the target's library takes the matmul then. One that several matmuls read the same way is transposed
-/// once.
+/// Adds a transposed copy of each operand of an 8-bit float matmul whose contracted axes are not innermost in memory,
+/// where the target's library then takes the matmul. Matmuls that read an operand the same way share its copy.
 Ir transpose_float8_operands(Ir ir, const target::Target& target, const Policy& policy);
 
 }  // namespace weft::compiler

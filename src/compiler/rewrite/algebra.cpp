@@ -1,4 +1,4 @@
-// Elementwise operators: what is known already, and what changes nothing.
+// Rules for elementwise operators: fold constants, and drop operations that change nothing.
 #include "compiler/rewrite/rules.h"
 #include "graph/table.h"
 
@@ -30,7 +30,7 @@ RuleResult double_negation(RuleGraph& g, const IrNode& n) {
   return in.op == n.op ? RuleResult(in.inputs[0]) : RuleResult{};
 }
 
-/// What may be added without effect: 0 for integers, but only -0.0 for floats (-0.0 + 0.0 is 0.0).
+/// Returns whether adding `id` has no effect: 0 for integers, but only -0.0 for floats (-0.0 + 0.0 is 0.0).
 bool is_neutral_zero(const RuleGraph& g, int id, Dtype dtype) {
   const auto number = g.splat(id);
   return number && number->real() == 0 && (is_integer(dtype) || std::signbit(number->real()));

@@ -1,4 +1,4 @@
-// matmuls: one contracted axis, and none that is empty.
+// Rules for dots: merge several contracted axes into one, and replace empty contractions by zeros.
 #include <algorithm>
 #include <numeric>
 

@@ -14,7 +14,7 @@ using graph::Op;
 
 namespace {
 
-// Of shorter sums a library's call or a block of the dot class does as well.
+// For shorter sums, a library call or a block of the dot class is as good.
 constexpr int64_t least_depth = 16;
 // A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so
 // small that it costs more to launch than to read.
@@ -35,7 +35,7 @@ int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
   return n;
 }
 
-/// Which of the operands is a single row of some length.
+/// States which operand is a single row, and its length.
 struct OneRow {
   bool left = false, right = false;
 };

@@ -1,4 +1,5 @@
-// Movement: what moves nothing, movement of movement, and pieces that are put together again.
+// Rules for movement: drop movement that changes nothing, merge movement of movement, and join slices of one array
+// again.
 #include <algorithm>
 
 #include "compiler/rewrite/rules.h"
@@ -75,8 +76,8 @@ RuleResult concat_slices(RuleGraph& g, const IrNode& n) {
   return whole >= 0 && g[whole].type.shape[axis] == Dim(next) ? RuleResult(whole) : RuleResult{};
 }
 
-/// pad(x) + pad(y), which stand side by side along one axis → x and y joined, in what is left of the padding: the
-/// gradient of what was split is never added up.
+/// pad(x) + pad(y), where the two are adjacent along one axis → pad(concat(x, y)). The gradient of a split array needs
+/// no addition.
 RuleResult add_pads(RuleGraph& g, const IrNode& n) {
   if (n.op != Op::add || g[n.inputs[0]].op != Op::pad || g[n.inputs[1]].op != Op::pad) return {};
   for (const bool swapped : {false, true}) {

@@ -1,4 +1,4 @@
-// Reductions that reduce nothing.
+// Rules for reductions, plain and cumulative: replace those over no elements or one.
 #include <cmath>
 
 #include "compiler/rewrite/rules.h"

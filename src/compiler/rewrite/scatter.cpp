@@ -1,4 +1,5 @@
-// Scatter and assignment: what writes nothing or everything, and sums that a scatter may begin with.
+// Rules for scatter and assignment: drop those that write nothing or everything, and begin a scatter-add with the array
+// that its result is added to.
 #include <algorithm>
 
 #include "compiler/rewrite/rules.h"

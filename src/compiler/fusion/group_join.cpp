@@ -92,7 +92,7 @@ bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const s
 
 namespace {
 
-/// Extents of the axes that a reduction runs over, those of 1 left out.
+/// Returns the extents of the axes that a reduction runs over, except those of 1.
 std::vector<Dim> reduced_extents(const Ir& ir, int reduction) {
   std::vector<Dim> extents;
   for (int64_t axis : ir[reduction].attrs->axes) {

@@ -13,7 +13,7 @@ using ix::Expr;
 
 namespace {
 
-// A value that costs more than this to make again from what lies in memory is kept, once several groups want it.
+// A value that several groups read is stored if computing it again from memory costs more than this.
 constexpr double recompute_flops = 64;
 constexpr double recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;

@@ -109,7 +109,7 @@ bool Orderer::reaches(int from, int to) {
   return false;
 }
 
-/// An element may be overwritten where it is read at the very position where it is written, and nowhere else.
+/// Checks that each element is read only at the index at which it is overwritten.
 bool Orderer::same_address(const Group& group, int output, int input) {
   if (output == overlaid(group)) {
     const IrNode& n = ir_[output];

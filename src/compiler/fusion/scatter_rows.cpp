@@ -48,7 +48,7 @@ std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, cons
   return form;
 }
 
-/// What the routines of scatters read lies in memory.
+/// Marks the operands of scatter routines as roots: the routines read them from memory.
 void Grouper::mark_scatter_rows() {
   for (int id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::scatter) continue;

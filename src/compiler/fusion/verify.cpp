@@ -1,4 +1,4 @@
-// Rules of all groups: who computes what, in which order, from what, and how it lies in memory.
+// Rules of all groups: which roots each computes, in which order, what it reads, and the strides of results.
 #include "compiler/fusion/verify.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ void GroupCheck::fail(std::string_view rule, int node) const {
 
 namespace {
 
-/// Operators whose value is computed where it is needed.
+/// Returns whether the operator's value is computed inline by its readers.
 bool is_inlined(const IrNode& n) {
   return is_elementwise(n.op) || is_movement(n.op) || n.op == Op::gather || n.op == Op::random_bits ||
          n.op == Op::constant || n.op == Op::iota;

@@ -60,7 +60,7 @@ class OrderVerifier {
           "verify", "an ordering says something of each node and each group");
   }
 
-  /// Whoever lies in another's memory fits in it.
+  /// A value that takes over another's buffer fits in it.
   void owner(int id) const {
     const int at = home_of(id);
     require(at >= 0 && at < ir_.size(), "a node's memory belongs to a node", id);
@@ -91,7 +91,7 @@ class OrderVerifier {
       require(!order_.has_buffer[static_cast<size_t>(id)] || in_memory(id), "only roots and inputs have memory", id);
   }
 
-  /// A store with streaming stores suits what is not looked at again.
+  /// Only results of maps in their own buffers, read by no group, use streaming stores.
   void streamed(const GroupCheck& c) const {
     for (const Root& root : c.group().roots)
       if (order_.streamed[static_cast<size_t>(root.node)])

@@ -17,7 +17,7 @@ class Rewriter {
 
   int renamed(int id) const { return renamed_[static_cast<size_t>(id)]; }
   int add(IrNode node);
-  /// A node of the stage that is being rewritten; its attributes are still to be filled in.
+  /// Returns a new node without attributes, in the phase of the node being rewritten.
   IrNode made(graph::Op op, std::vector<int> inputs, Shape shape, Dtype dtype) const;
   int cast(int v, Dtype dtype);                         // v itself where it has the dtype
   int shaped(graph::Op op, int v, const Shape& shape);  // reshape or broadcast; v itself where it has the shape

@@ -104,8 +104,8 @@ class IrVerifier {
     return out;
   }
 
-  /// Returns whether the node is a result of the call whose rule was evaluated last. The results of one call are usually
-  /// adjacent, so the rule is evaluated once for all of them.
+  /// Returns whether the node is a result of the call whose rule was evaluated last: results of one call are usually
+  /// adjacent, so that the rule is evaluated once for all of them.
   bool same_call(int id) const {
     if (derived_call_ < 0) return false;
     const IrNode &n = ir_[id], &known = ir_[derived_call_];

@@ -35,7 +35,7 @@ int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
   return n;
 }
 
-/// States which operand is a single row, and its length.
+/// The operands whose free axes all have extent 1: vectors of a GEMV.
 struct OneRow {
   bool left = false, right = false;
 };

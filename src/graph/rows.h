@@ -82,11 +82,9 @@ std::string list(TypeSpan types);                       // "f32(2,3) and f32(3)"
 std::string list(const std::vector<int64_t>& numbers);  // "(1,2)"
 
 // ---- values ----
-Interval range_of(Dtype t);
-__extension__ typedef __int128 wide_t;
-/// [lo, hi] where the result's dtype holds it, else the dtype's range (the value may have wrapped); no bound for
-/// floats.
-Interval fit(const Type& result, wide_t lo, wide_t hi);
+using kernel::fit;
+using kernel::range_of;
+using kernel::wide_t;
 Interval hull(std::span<const Interval> intervals);
 std::vector<Dtype> first_dtype(const Attrs&, TypeSpan inputs);                         // that of input 0
 Interval first_interval(const Attrs&, std::span<const Interval> inputs, const Type&);  // values are those of input 0

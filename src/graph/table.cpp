@@ -52,22 +52,6 @@ std::string list(const std::vector<int64_t>& numbers) {
   return out + ")";
 }
 
-Interval range_of(Dtype t) {
-  if (t == bool_) return {0, 1};
-  if (!is_integer(t) || t.size() == 8) return {};  // uint64 by its bit pattern
-  const int bits = t.size() * 8;
-  if (is_unsigned(t)) return {0, (int64_t{1} << bits) - 1};
-  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
-}
-
-Interval fit(const Type& result, wide_t lo, wide_t hi) {
-  if (is_float(result.dtype)) return {};
-  Interval range = range_of(result.dtype);
-  if (result.dtype == uint64) range.min = 0;
-  if (lo < range.min || hi > range.max) return range_of(result.dtype);
-  return {static_cast<int64_t>(lo), static_cast<int64_t>(hi)};
-}
-
 Interval hull(std::span<const Interval> intervals) {
   Interval out = intervals.empty() ? Interval{} : intervals.front();
   for (const Interval& i : intervals) out = {std::min(out.min, i.min), std::max(out.max, i.max)};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/node.h"
+#include "kernel/interval.h"
 
 namespace weft::graph {
 
@@ -30,10 +31,7 @@ struct Column {
   constexpr bool filled() const { return (rule != nullptr) == (reason == None::given); }
 };
 
-/// Values of an integer lie in [min, max]; floats are not bounded.
-struct Interval {
-  int64_t min = INT64_MIN, max = INT64_MAX;
-};
+using kernel::Interval;
 
 /// How a dimension may be split over devices (einsum's view of an operator): each dimension of each input and output
 /// carries a factor; equal factors are split together. A factor that no output carries is summed over; -1 must stay

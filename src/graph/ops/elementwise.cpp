@@ -22,91 +22,7 @@ using kernel::ScalarOp;
 using G = const Value&;
 using X = std::span<const Value>;
 
-// ---- intervals: integers only (fit returns no bound for floats, and the dtype's range where the value may wrap) ----
-
 using In = std::span<const Interval>;
-
-/// Bit patterns of uint64 are not ordered as int64 is: no bound where an argument may exceed INT64_MAX.
-bool ordered(In in, const Type& result) {
-  return !is_float(result.dtype) &&
-         (result.dtype != uint64 || std::all_of(in.begin(), in.end(), [](const Interval& i) { return i.min >= 0; }));
-}
-Interval corners(In in, const Type& result, wide_t (*f)(wide_t, wide_t)) {
-  if (!ordered(in, result)) return {};
-  const wide_t c[] = {f(in[0].min, in[1].min), f(in[0].min, in[1].max), f(in[0].max, in[1].min),
-                      f(in[0].max, in[1].max)};
-  return fit(result, *std::min_element(c, c + 4), *std::max_element(c, c + 4));
-}
-
-Interval neg_interval(const Attrs&, In in, const Type& r) {
-  return ordered(in, r) ? fit(r, -wide_t{in[0].max}, -wide_t{in[0].min}) : Interval{};
-}
-Interval add_interval(const Attrs&, In in, const Type& r) {
-  return corners(in, r, [](wide_t a, wide_t b) { return a + b; });
-}
-Interval sub_interval(const Attrs&, In in, const Type& r) {
-  return corners(in, r, [](wide_t a, wide_t b) { return a - b; });
-}
-Interval mul_interval(const Attrs&, In in, const Type& r) {
-  return corners(in, r, [](wide_t a, wide_t b) { return a * b; });
-}
-Interval max_interval(const Attrs&, In in, const Type& r) {
-  return corners(in, r, [](wide_t a, wide_t b) { return std::max(a, b); });
-}
-Interval min_interval(const Attrs&, In in, const Type& r) {
-  return corners(in, r, [](wide_t a, wide_t b) { return std::min(a, b); });
-}
-
-Interval abs_interval(const Attrs&, In in, const Type& r) {
-  if (!ordered(in, r)) return {};
-  const wide_t a = in[0].min, b = in[0].max;
-  return fit(r, a > 0 ? a : b < 0 ? -b : 0, std::max(-a, b));
-}
-Interval square_interval(const Attrs&, In in, const Type& r) {
-  if (!ordered(in, r)) return {};
-  const wide_t a = in[0].min, b = in[0].max;
-  return fit(r, a > 0 ? a * a : b < 0 ? b * b : 0, std::max(a * a, b * b));
-}
-Interval sign_interval(const Attrs&, In, const Type& r) { return fit(r, is_unsigned(r.dtype) ? 0 : -1, 1); }
-
-/// By divisors that are all positive; others keep the dtype's range.
-Interval floordiv_interval(const Attrs&, In in, const Type& r) {
-  if (!ordered(in, r) || in[1].min <= 0) return range_of(r.dtype);
-  return corners(in, r, [](wide_t a, wide_t b) { return a / b - (a % b < 0); });
-}
-Interval mod_interval(const Attrs&, In in, const Type& r) {
-  if (!ordered(in, r) || in[1].min < 0) return range_of(r.dtype);
-  const wide_t top = std::max<wide_t>(wide_t{in[1].max} - 1, 0);
-  return fit(r, 0, in[0].min >= 0 ? std::min<wide_t>(top, in[0].max) : top);
-}
-Interval and_interval(const Attrs&, In in, const Type& r) {
-  if (in[0].min < 0 || in[1].min < 0) return range_of(r.dtype);
-  return fit(r, 0, std::min(in[0].max, in[1].max));
-}
-Interval shr_interval(const Attrs&, In in, const Type& r) {
-  if (in[0].min < 0) return range_of(r.dtype);
-  return fit(r, 0, in[0].max);
-}
-
-/// Of floats alone: none. Of integers: where no rule says more, all that the dtype holds.
-constexpr Column<IntervalRule> interval_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::neg: return neg_interval;
-    case ScalarOp::abs: return abs_interval;
-    case ScalarOp::sign: return sign_interval;
-    case ScalarOp::square: return square_interval;
-    case ScalarOp::add: return add_interval;
-    case ScalarOp::sub: return sub_interval;
-    case ScalarOp::mul: return mul_interval;
-    case ScalarOp::max: return max_interval;
-    case ScalarOp::min: return min_interval;
-    case ScalarOp::floordiv: return floordiv_interval;
-    case ScalarOp::mod: return mod_interval;
-    case ScalarOp::bit_and: return and_interval;
-    case ScalarOp::shr: return shr_interval;
-    default: return dtype_interval;
-  }
-}
 
 // ---- what all of them share ----
 
@@ -165,6 +81,14 @@ Values derivative_jvp(const Node&, X x, X y, X t) {
   return {total};
 }
 
+/// Of the operators on integers or bools.
+template <ScalarOp op>
+Interval interval_rule(const Attrs&, In in, const Type& result) {
+  if constexpr (requires { &kernel::Row<op>::interval; })
+    return kernel::Row<op>::interval({result.dtype, in[0], in.size() > 1 ? in[1] : Interval{0, 0}});
+  else return range_of(result.dtype);
+}
+
 Values elementwise_vmap(const Node& node, X x, std::span<const int> axes) {
   return {make(node.op(), all_batched(x, axes), node.attrs())};
 }
@@ -203,7 +127,7 @@ constexpr Row row_of(std::string_view name) {
         columns.arity,
         shape_rule<op, node>,
         dtype_rule<op, node>,
-        columns.integers || columns.booleans ? interval_of(op) : None::unbounded,
+        columns.integers || columns.booleans ? Column<IntervalRule>(interval_rule<op>) : None::unbounded,
         None::discrete,
         None::discrete,
         elementwise_vmap,

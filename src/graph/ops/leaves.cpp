@@ -30,7 +30,7 @@ Interval constant_interval(const Attrs& attrs, std::span<const Interval>, const 
 
 Interval iota_interval(const Attrs& attrs, std::span<const Interval>, const Type& result) {
   const int64_t n = attrs.shape[static_cast<size_t>(attrs.axes[0])].bound();
-  return n == 0 ? range_of(result.dtype) : fit(result, 0, wide_t{n} - 1);
+  return n == 0 ? range_of(result.dtype) : fit(result.dtype, 0, wide_t{n} - 1);
 }
 
 // What a rank-0 or counted result is split along: nothing but the axes that do not count.

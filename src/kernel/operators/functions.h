@@ -28,6 +28,11 @@ struct Row<ScalarOp::square> : Elementwise {
   static constexpr Columns columns{.integers = true};
   static double reference(double a) { return a * a; }
   static uint64_t integers(const Integers& v) { return v.ua * v.ua; }
+  static Interval interval(const Intervals& v) {
+    if (!v.ordered()) return v.any();
+    const wide_t a = v.a.min, b = v.a.max;
+    return v.fit(a > 0 ? a * a : b < 0 ? b * b : 0, std::max(a * a, b * b));
+  }
   static Expr expansion(Expr a) { return a * a; }
   static auto derivative(const auto& g, const auto& a, const auto&) { return g * a * 2; }
 };
@@ -40,6 +45,7 @@ struct Row<ScalarOp::sign> : Elementwise {
   static uint64_t integers(const Integers& v) {
     return static_cast<uint64_t>(v.is_signed ? (v.a > 0) - (v.a < 0) : v.a != 0);
   }
+  static Interval interval(const Intervals& v) { return v.fit(is_unsigned(v.type) ? 0 : -1, 1); }
   static Expr expansion(Expr a) {
     const Type& type = a.emitter->type(a.value);
     const bool has_negative = !is_unsigned(type.dtype);

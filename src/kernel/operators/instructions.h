@@ -10,6 +10,9 @@ struct Row<ScalarOp::neg> : Elementwise {
   static constexpr Columns columns{.integers = true};
   static double reference(double a) { return -a; }
   static uint64_t integers(const Integers& v) { return 0 - v.ua; }
+  static Interval interval(const Intervals& v) {
+    return v.ordered() ? v.fit(-wide_t{v.a.max}, -wide_t{v.a.min}) : v.any();
+  }
   static auto derivative(const auto& g, const auto&, const auto&) { return -g; }
 };
 
@@ -18,6 +21,11 @@ struct Row<ScalarOp::abs> : Elementwise {
   static constexpr Columns columns{.integers = true, .jumps = Jumps::half_integers};
   static double reference(double a) { return std::fabs(a); }
   static uint64_t integers(const Integers& v) { return v.is_signed && v.a < 0 ? 0 - v.ua : v.ua; }
+  static Interval interval(const Intervals& v) {
+    if (!v.ordered()) return v.any();
+    const wide_t a = v.a.min, b = v.a.max;
+    return v.fit(a > 0 ? a : b < 0 ? -b : 0, std::max(-a, b));
+  }
   static auto derivative(const auto& g, const auto& a, const auto&) { return g * scalar(ScalarOp::sign, a); }
 };
 
@@ -26,6 +34,9 @@ struct Row<ScalarOp::add> : Elementwise {
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a + b; }
   static uint64_t integers(const Integers& v) { return v.ua + v.ub; }
+  static Interval interval(const Intervals& v) {
+    return v.corners([](wide_t a, wide_t b) { return a + b; });
+  }
   static auto derivative(const auto& g, const auto&, const auto&, const auto&) { return std::array{g, g}; }
 };
 
@@ -34,6 +45,9 @@ struct Row<ScalarOp::sub> : Elementwise {
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a - b; }
   static uint64_t integers(const Integers& v) { return v.ua - v.ub; }
+  static Interval interval(const Intervals& v) {
+    return v.corners([](wide_t a, wide_t b) { return a - b; });
+  }
   static auto derivative(const auto& g, const auto&, const auto&, const auto&) { return std::array{g, -g}; }
 };
 
@@ -42,6 +56,9 @@ struct Row<ScalarOp::mul> : Elementwise {
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a * b; }
   static uint64_t integers(const Integers& v) { return v.ua * v.ub; }
+  static Interval interval(const Intervals& v) {
+    return v.corners([](wide_t a, wide_t b) { return a * b; });
+  }
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) { return std::array{g * b, g * a}; }
 };
 
@@ -64,6 +81,9 @@ struct Row<ScalarOp::max> : Elementwise {
     return a > b ? a : b;
   }
   static uint64_t integers(const Integers& v) { return v.less() ? v.ub : v.ua; }
+  static Interval interval(const Intervals& v) {
+    return v.corners([](wide_t a, wide_t b) { return std::max(a, b); });
+  }
   // Equal arguments: the second one gets it all, so that maximum(x, 0) has the slope 0 at 0. NaN: neither.
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
     return std::array{select(scalar(ScalarOp::lt, b, a), g, zeros_like(g)),
@@ -80,6 +100,9 @@ struct Row<ScalarOp::min> : Elementwise {
     return a < b ? a : b;
   }
   static uint64_t integers(const Integers& v) { return v.less() ? v.ua : v.ub; }
+  static Interval interval(const Intervals& v) {
+    return v.corners([](wide_t a, wide_t b) { return std::min(a, b); });
+  }
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
     return std::array{select(scalar(ScalarOp::lt, a, b), g, zeros_like(g)),
                       select(scalar(ScalarOp::le, b, a), g, zeros_like(g))};
@@ -108,6 +131,10 @@ struct Row<ScalarOp::floordiv> : Elementwise {
     if (v.b == -1) return 0 - v.ua;
     return static_cast<uint64_t>(v.a / v.b - (v.a % v.b != 0 && (v.a % v.b < 0) != (v.b < 0)));
   }
+  static Interval interval(const Intervals& v) {
+    if (!v.ordered() || v.b.min <= 0) return v.any();
+    return v.corners([](wide_t a, wide_t b) { return a / b - (a % b < 0); });
+  }
 };
 
 /// The sign of the divisor, as in Python; of floats the addition is the only rounding.
@@ -123,6 +150,11 @@ struct Row<ScalarOp::mod> : Elementwise {
     if (v.b == 0 || (v.is_signed && v.b == -1)) return 0;
     if (!v.is_signed) return v.ua % v.ub;
     return static_cast<uint64_t>(v.a % v.b + (v.a % v.b != 0 && (v.a % v.b < 0) != (v.b < 0) ? v.b : 0));
+  }
+  static Interval interval(const Intervals& v) {
+    if (!v.ordered() || v.b.min < 0) return v.any();
+    const wide_t top = std::max<wide_t>(wide_t{v.b.max} - 1, 0);
+    return v.fit(0, v.a.min >= 0 ? std::min<wide_t>(top, v.a.max) : top);
   }
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
     return std::array{g, -(g * scalar(ScalarOp::floordiv, a, b))};
@@ -165,6 +197,9 @@ template <>
 struct Row<ScalarOp::bit_and> : Elementwise {
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
   static uint64_t integers(const Integers& v) { return v.ua & v.ub; }
+  static Interval interval(const Intervals& v) {
+    return v.a.min < 0 || v.b.min < 0 ? v.any() : v.fit(0, std::min(v.a.max, v.b.max));
+  }
 };
 
 template <>
@@ -200,6 +235,7 @@ struct Row<ScalarOp::shr> : Elementwise {
     if (!v.is_signed) return gone ? 0 : v.ua >> v.ub;
     return static_cast<uint64_t>(v.a >> (gone ? 63 : v.ub));
   }
+  static Interval interval(const Intervals& v) { return v.a.min < 0 ? v.any() : v.fit(0, v.a.max); }
 };
 
 template <>

@@ -16,12 +16,15 @@
 //   reference(a, b, …)      the definition on floats, in double; a last parameter `bool narrow` says that the type is
 //                           not float64, where rounding to float32 on the way makes a difference
 //   integers(v)             the definition on integers and bools, in 64 bits
+//   interval(v)             bounds of an integer result, given those of the arguments; without it: all that the dtype
+//                           holds
 //   expansion(a, b, …)      the operator in basic ones; an operator without one is basic: every target has it. A last
 //                           parameter `Precision` says how many bits are looked at
 //   derivative(g, a, …, y)  g · ∂y/∂a for each argument (of two arguments a std::array), where y is the result; an
 //                           operator without one changes in steps or not at all: its derivative is zero. Written in the
 //                           graph's builders, which the caller's types bring along: + - * /, exp, log, tanh, rsqrt,
 //                           square, select, zeros_like, full_like, and scalar(op, …) for all operators
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -29,6 +32,7 @@
 #include <span>
 
 #include "kernel/expand/expand_emit.h"
+#include "kernel/interval.h"
 #include "kernel/scalar.h"
 
 namespace weft::kernel {

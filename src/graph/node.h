@@ -129,7 +129,7 @@ struct Composite {
   std::optional<AttentionRegion> attention = {};  // the compiler may answer for the region with its attention class
 };
 
-/// Which fields an operator reads is said beside its row; all others stay empty.
+/// Which fields an operator reads is said in its row (`attributes`); all others stay empty.
 struct Attrs {
   std::vector<int64_t> axes;   // iota, concat, window: [axis]; permute: source axis of each result axis; reduce: the
                                // reduced axes, ascending; gather, scatter: the indexed axis of the operand for each

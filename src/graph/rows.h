@@ -59,7 +59,8 @@ constexpr bool complete(const Rows& rows, Op first) {
     int next = static_cast<int>(family.first);
     for (const Row& r : rows) {
       if (static_cast<int>(r.op) != next++) return false;
-      if (r.name.empty() || r.min_inputs < 0 || (r.max_inputs >= 0 && r.max_inputs < r.min_inputs)) return false;
+      if (r.name.empty() || r.meaning.empty() || r.min_inputs < 0 || (r.max_inputs >= 0 && r.max_inputs < r.min_inputs))
+        return false;
       if (!r.shape || !r.dtype || !r.reference || r.ulp < 0) return false;
       if (!(r.interval.filled() && r.vjp.filled() && r.jvp.filled() && r.vmap.filled() && r.factors.filled()))
         return false;

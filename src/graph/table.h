@@ -14,12 +14,11 @@ namespace weft::graph {
 
 /// Why a column may be empty. There are no other reasons.
 enum class None : uint8_t {
-  given,       // the column is filled
-  leaf,        // no inputs: nothing to differentiate, batch or bound
-  discrete,    // the result changes in steps or not at all with the inputs: derivatives are zero
-  by_body,     // a composite: derived from its body
-  unbounded,   // no useful bound on the values
-  not_scalar,  // not an elementwise operator
+  given,      // the column is filled
+  leaf,       // no inputs: nothing to differentiate, batch or bound
+  discrete,   // the result changes in steps or not at all with the inputs: derivatives are zero
+  by_body,    // a composite: derived from its body
+  unbounded,  // no useful bound on the values
 };
 
 template <class F>
@@ -80,6 +79,10 @@ struct Row {
   ReferenceRule* reference;
   double ulp;  // compiled results stay within this many float32 ulp of the reference (0: equal), for reductions and
                // dots per √n
+  // docs/operators.md:
+  std::string_view meaning;          // of the result, in one line; a, b, … are the inputs
+  std::string_view attributes = "";  // the fields of Attrs that it reads
+  std::string_view dtypes = "";      // that it takes; empty: any, or of an elementwise operator its scalar's
 };
 
 const Row& row(Op op);

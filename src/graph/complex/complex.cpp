@@ -51,11 +51,11 @@ std::vector<HostTensor> never(const Attrs&, std::span<const HostTensor>, TypeSpa
 
 constexpr auto rows = std::to_array<Row>({
     {Op::real, "real", 1, 1, first_shape, part_dtype, None::unbounded, real_vjp, part_jvp, batch_all, same_factors, -1,
-     never, 0},
+     never, 0, "the real part", "", "complex64"},
     {Op::imag, "imag", 1, 1, first_shape, part_dtype, None::unbounded, imag_vjp, part_jvp, batch_all, same_factors, -1,
-     never, 0},
+     never, 0, "the imaginary part", "", "complex64"},
     {Op::complex, "complex", 2, 2, complex_shape, complex_dtype, None::unbounded, complex_vjp, complex_jvp, batch_all,
-     same_factors, -1, never, 0},
+     same_factors, -1, never, 0, "the complex number a + bi", "", "float32"},
 });
 static_assert(complete(rows, Op::real));
 

@@ -285,11 +285,11 @@ namespace {
 
 constexpr auto rows = std::to_array<Row>({
     {Op::cond, "cond", 1, -1, shapes<cond_types>, dtypes<cond_types>, None::by_body, cond_vjp, cond_jvp, cond_vmap,
-     None::by_body, -1, cond_reference, 16},
+     None::by_body, -1, cond_reference, 16, "one of two bodies", "control", "any; the choice: bool"},
     {Op::while_loop, "while_loop", 0, -1, shapes<while_types>, dtypes<while_types>, None::by_body, while_vjp, while_jvp,
-     while_vmap, None::by_body, -1, while_reference, 16},
+     while_vmap, None::by_body, -1, while_reference, 16, "a body repeated while a condition holds", "control"},
     {Op::scan, "scan", 0, -1, shapes<scan_types>, dtypes<scan_types>, None::by_body, scan_vjp, scan_jvp, scan_vmap,
-     None::by_body, -1, scan_reference, 16},
+     None::by_body, -1, scan_reference, 16, "a body over the elements of an axis, with a carry", "control"},
 });
 static_assert(complete(rows, Op::cond));
 

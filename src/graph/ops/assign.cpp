@@ -76,9 +76,9 @@ std::vector<HostTensor> assign_reference(const Attrs& attrs, std::span<const Hos
 }
 
 constexpr auto assign_table = std::to_array<Row>({
-    // start, step
     {Op::assign, "assign", 2, 2, assign_shape, assign_dtype, assign_interval, assign_vjp, assign_jvp, assign_vmap,
-     assign_factors, -1, assign_reference, 0},
+     assign_factors, -1, assign_reference, 0,
+     "the first input with a slice replaced by the second; what is replaced has no derivative", "start, step"},
 });
 static_assert(complete(assign_table, Op::assign));
 

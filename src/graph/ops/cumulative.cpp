@@ -231,7 +231,8 @@ std::vector<HostTensor> cumulative_reference(const Attrs& attrs, std::span<const
 
 constexpr auto cumulative_table = std::to_array<Row>({
     {Op::cumulative, "cumulative", 1, 1, cumulative_shape, cumulative_dtype, cumulative_interval, cumulative_vjp,
-     cumulative_jvp, cumulative_vmap, cumulative_factors, -1, cumulative_reference, 4},
+     cumulative_jvp, cumulative_vmap, cumulative_factors, -1, cumulative_reference, 4,
+     "each element reduced with all before or after it along one axis", "reducer, axes, integers", "by the reducer"},
 });
 static_assert(complete(cumulative_table, Op::cumulative));
 

@@ -36,7 +36,7 @@ std::vector<HostTensor> depends_reference(const Attrs&, std::span<const HostTens
 
 constexpr auto depends_table = std::to_array<Row>({
     {Op::depends, "depends", 1, -1, first_shape, first_dtype, first_interval, depends_vjp, depends_jvp, depends_vmap,
-     depends_factors, -1, depends_reference, 0},
+     depends_factors, -1, depends_reference, 0, "the first input, computed after the others"},
 });
 static_assert(complete(depends_table, Op::depends));
 

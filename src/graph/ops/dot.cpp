@@ -218,7 +218,9 @@ std::vector<HostTensor> dot_reference(const Attrs& at, std::span<const HostTenso
 
 constexpr auto dot_table = std::to_array<Row>({
     {Op::dot, "dot", 2, 2, dot_shape, dot_dtype, None::unbounded, dot_vjp, dot_jvp, dot_vmap, dot_factors, -1,
-     dot_reference, 4},
+     dot_reference, 4,
+     "products summed over contracted axes, in float32 at least; result axes: batch, free axes of a, free axes of b",
+     "axes, axes2, batch, batch2, dtype", "floats, 8-bit integers, complex64"},
 });
 static_assert(complete(dot_table, Op::dot));
 

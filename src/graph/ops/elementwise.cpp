@@ -134,7 +134,8 @@ constexpr Row row_of(std::string_view name) {
         elementwise_factors,
         static_cast<int>(op),
         reference_rule<op>,
-        columns.compiled_ulp};
+        columns.compiled_ulp,
+        kernel::Row<op>::meaning};
   if constexpr (of_one || of_two) {
     r.vjp = derivative_vjp<op>;
     r.jvp = derivative_jvp<op>;
@@ -205,15 +206,16 @@ constexpr Row elementwise_table[] = {
     WEFT_ELEMENTWISE_OPERATORS(WEFT_ROW)
 #undef WEFT_ROW
         {Op::select, "select", 3, 3, select_shape, select_dtype, select_interval, select_vjp, select_jvp,
-         elementwise_vmap, elementwise_factors, static_cast<int>(ScalarOp::select), select_reference, 0},
-    // reads dtype
+         elementwise_vmap, elementwise_factors, static_cast<int>(ScalarOp::select), select_reference, 0,
+         kernel::Row<ScalarOp::select>::meaning},
     {Op::cast, "cast", 1, 1, same_shape, cast_dtype, cast_interval, cast_vjp, cast_jvp, elementwise_vmap,
-     elementwise_factors, -1, cast_reference, 0},
-    // reads dtype
+     elementwise_factors, -1, cast_reference, 0,
+     "the elements converted: floats to integers toward 0 and saturated, integers to integers wrapped", "dtype"},
     {Op::bitcast, "bitcast", 1, 1, same_shape, bitcast_dtype, dtype_interval, None::discrete, None::discrete,
-     elementwise_vmap, elementwise_factors, -1, bitcast_reference, 0},
+     elementwise_vmap, elementwise_factors, -1, bitcast_reference, 0,
+     "the bits as elements of another dtype of the same width", "dtype"},
     {Op::stop_gradient, "stop_gradient", 1, 1, same_shape, first_dtype, first_interval, None::discrete, None::discrete,
-     elementwise_vmap, elementwise_factors, -1, copy_reference, 0},
+     elementwise_vmap, elementwise_factors, -1, copy_reference, 0, "a copy without derivatives"},
 };
 static_assert(complete(elementwise_table, Op::neg));
 

@@ -415,9 +415,12 @@ std::vector<HostTensor> scatter_reference(const Attrs& attrs, std::span<const Ho
 
 constexpr auto indexed_table = std::to_array<Row>({
     {Op::gather, "gather", 1, -1, gather_shape, gather_dtype, first_interval, gather_vjp, gather_jvp, gather_vmap,
-     gather_factors, -1, gather_reference, 0},
+     gather_factors, -1, gather_reference, 0, "slices of the first input at indices, which are clamped", "axes, shape",
+     "any; indices: integers"},
     {Op::scatter, "scatter", 2, -1, scatter_shape, scatter_dtype, scatter_interval, scatter_vjp, scatter_jvp,
-     scatter_vmap, scatter_factors, -1, scatter_reference, 4},
+     scatter_vmap, scatter_factors, -1, scatter_reference, 4,
+     "the first input with updates set or combined at indices; those outside are dropped", "axes, mode",
+     "any; indices: integers"},
 });
 static_assert(complete(indexed_table, Op::gather));
 

@@ -59,15 +59,12 @@ std::vector<HostTensor> iota_reference(const Attrs& attrs, std::span<const HostT
 }
 
 constexpr auto leaves_table = std::to_array<Row>({
-    // reads shape, dtype, slot
     {Op::parameter, "parameter", 0, 0, attrs_shape, attrs_dtype, dtype_interval, None::leaf, None::leaf, None::leaf,
-     None::leaf, -1, parameter_reference, 0},
-    // reads dtype, number, literal
+     None::leaf, -1, parameter_reference, 0, "an input: a placeholder, or data", "shape, dtype, slot"},
     {Op::constant, "constant", 0, 0, scalar_shape, attrs_dtype, constant_interval, None::leaf, None::leaf, None::leaf,
-     None::leaf, -1, constant_reference, 0},
-    // reads shape, axes, dtype
+     None::leaf, -1, constant_reference, 0, "a scalar constant", "dtype, number, literal"},
     {Op::iota, "iota", 0, 0, iota_shape, iota_dtype, iota_interval, None::leaf, None::leaf, None::leaf, iota_factors,
-     -1, iota_reference, 0},
+     -1, iota_reference, 0, "0, 1, … along one axis", "shape, axes, dtype", "floats, integers"},
 });
 static_assert(complete(leaves_table, Op::parameter));
 

@@ -390,24 +390,19 @@ std::vector<HostTensor> concat_reference(const Attrs& attrs, std::span<const Hos
 
 // Beside each row: the attributes it reads.
 constexpr auto movement_table = std::to_array<Row>({
-    // shape
     {Op::reshape, "reshape", 1, 1, reshape_shape, first_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap,
-     reshape_factors, -1, reshape_reference, 0},
-    // axes
+     reshape_factors, -1, reshape_reference, 0, "the elements in row-major order under another shape", "shape, packed"},
     {Op::permute, "permute", 1, 1, permute_shape, first_dtype, first_interval, permute_vjp, linear_jvp, permute_vmap,
-     permute_factors, -1, permute_reference, 0},
-    // shape
+     permute_factors, -1, permute_reference, 0, "axis k of the result is axis `axes[k]` of a", "axes"},
     {Op::broadcast, "broadcast", 1, 1, broadcast_shape, first_dtype, first_interval, broadcast_vjp, linear_jvp,
-     broadcast_vmap, broadcast_factors, -1, broadcast_reference, 0},
-    // start, shape, step
+     broadcast_vmap, broadcast_factors, -1, broadcast_reference, 0,
+     "axes that are missing or of size 1 are repeated; its derivative sums over them", "shape"},
     {Op::slice, "slice", 1, 1, slice_shape, first_dtype, first_interval, slice_vjp, linear_jvp, slice_vmap,
-     slice_factors, -1, slice_reference, 0},
-    // low, high, number
+     slice_factors, -1, slice_reference, 0, "elements start, start + step, … of each axis", "start, shape, step"},
     {Op::pad, "pad", 1, 1, pad_shape, first_dtype, pad_interval, pad_vjp, pad_jvp, pad_vmap, pad_factors, -1,
-     pad_reference, 0},
-    // axes
+     pad_reference, 0, "`number` is added before and after each axis", "low, high, number"},
     {Op::concat, "concat", 1, -1, concat_shape, concat_dtype, concat_interval, concat_vjp, concat_jvp, concat_vmap,
-     concat_factors, -1, concat_reference, 0},
+     concat_factors, -1, concat_reference, 0, "the inputs joined along one axis", "axes"},
 });
 static_assert(complete(movement_table, Op::reshape));
 

@@ -83,7 +83,8 @@ std::vector<HostTensor> random_reference(const Attrs& attrs, std::span<const Hos
 
 constexpr auto random_table = std::to_array<Row>({
     {Op::random_bits, "random_bits", 1, 1, random_shape, random_dtype, dtype_interval, None::discrete, None::discrete,
-     random_vmap, random_factors, -1, random_reference, 0},
+     random_vmap, random_factors, -1, random_reference, 0, "random words of a counter-based generator with a key",
+     "shape, generator", "uint32"},
 });
 static_assert(complete(random_table, Op::random_bits));
 

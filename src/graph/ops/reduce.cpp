@@ -175,7 +175,9 @@ std::vector<HostTensor> reduce_reference(const Attrs& attrs, std::span<const Hos
 
 constexpr auto reduce_table = std::to_array<Row>({
     {Op::reduce, "reduce", 1, 1, reduce_shape, reduce_dtype, reduce_interval, reduce_vjp, reduce_jvp, reduce_vmap,
-     reduce_factors, -1, reduce_reference, 4},
+     reduce_factors, -1, reduce_reference, 4,
+     "the elements along axes combined by a reducer; equal extremes share the derivative", "reducer, axes",
+     "by the reducer"},
 });
 static_assert(complete(reduce_table, Op::reduce));
 

@@ -36,7 +36,8 @@ std::vector<HostTensor> composite_reference(const Attrs& attrs, std::span<const 
 
 constexpr auto composite_table = std::to_array<Row>({
     {Op::composite, "composite", 0, -1, composite_shape, composite_dtype, None::by_body, None::by_body, None::by_body,
-     None::by_body, None::by_body, -1, composite_reference, 16},
+     None::by_body, None::by_body, -1, composite_reference, 16,
+     "a named region with a body in other operators, and derivatives of its own where it gives them", "composite"},
 });
 static_assert(complete(composite_table, Op::composite));
 

@@ -134,9 +134,10 @@ std::vector<HostTensor> window_reference(const Attrs& attrs, std::span<const Hos
 }
 
 constexpr auto window_table = std::to_array<Row>({
-    // axes, window
     {Op::window, "window", 1, 1, window_shape, first_dtype, first_interval, window_vjp, window_jvp, window_vmap,
-     window_factors, -1, window_reference, 0},
+     window_factors, -1, window_reference, 0,
+     "sliding windows along one axis, their elements as a new axis; its derivative adds where they overlap",
+     "axes, window"},
 });
 static_assert(complete(window_table, Op::window));
 

@@ -6,6 +6,7 @@ namespace weft::kernel {
 
 template <>
 struct Row<ScalarOp::recip> : Elementwise {
+  static constexpr std::string_view meaning = "1 / a";
   static constexpr Columns columns{.flops = 4, .a = {0.2, 3}};
   static double reference(double a) { return 1 / a; }
   static Expr expansion(Expr a) { return 1.0 / a; }
@@ -14,6 +15,7 @@ struct Row<ScalarOp::recip> : Elementwise {
 
 template <>
 struct Row<ScalarOp::rsqrt> : UnaryFunction {
+  static constexpr std::string_view meaning = "1 / √a";
   static constexpr Columns columns{.flops = 8, .ulp = 1.5, .compiled_ulp = 2, .a = {0.2, 3}};
   static double reference(double a) { return 1 / std::sqrt(a); }
   static Expr expansion(Expr a) {
@@ -25,6 +27,7 @@ struct Row<ScalarOp::rsqrt> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::square> : Elementwise {
+  static constexpr std::string_view meaning = "a²";
   static constexpr Columns columns{.integers = true};
   static double reference(double a) { return a * a; }
   static uint64_t integers(const Integers& v) { return v.ua * v.ua; }
@@ -40,6 +43,7 @@ struct Row<ScalarOp::square> : Elementwise {
 /// 0 for NaN and for -0.
 template <>
 struct Row<ScalarOp::sign> : Elementwise {
+  static constexpr std::string_view meaning = "-1, 0 or 1 by the sign of a; 0 for NaN";
   static constexpr Columns columns{.integers = true, .flops = 3, .jumps = Jumps::half_integers};
   static double reference(double a) { return a > 0 ? 1 : a < 0 ? -1 : 0; }
   static uint64_t integers(const Integers& v) {
@@ -57,6 +61,7 @@ struct Row<ScalarOp::sign> : Elementwise {
 
 template <>
 struct Row<ScalarOp::exp> : UnaryFunction {
+  static constexpr std::string_view meaning = "e to the power a";
   static constexpr Columns columns{.flops = 12, .ulp = 1, .compiled_ulp = 2, .float64 = "exp"};
   static double reference(double a) { return std::exp(a); }
   static Expr expansion(Expr a, Precision precision) { return expansion::exp(a, precision); }
@@ -65,6 +70,7 @@ struct Row<ScalarOp::exp> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::exp2> : Elementwise {
+  static constexpr std::string_view meaning = "2 to the power a";
   static constexpr Columns columns{.flops = 11, .ulp = 1, .compiled_ulp = 2, .float64 = "exp2"};
   static double reference(double a) { return std::exp2(a); }
   static Expr expansion(Expr a) { return expansion::exp2(a); }
@@ -73,6 +79,7 @@ struct Row<ScalarOp::exp2> : Elementwise {
 
 template <>
 struct Row<ScalarOp::expm1> : UnaryFunction {
+  static constexpr std::string_view meaning = "exp(a) - 1, accurate near 0";
   static constexpr Columns columns{.flops = 18, .ulp = 1.5, .compiled_ulp = 2, .float64 = "expm1"};
   static double reference(double a) { return std::expm1(a); }
   static Expr expansion(Expr a) { return expansion::expm1(a); }
@@ -81,6 +88,7 @@ struct Row<ScalarOp::expm1> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::log> : UnaryFunction {
+  static constexpr std::string_view meaning = "the natural logarithm of a";
   static constexpr Columns columns{.flops = 18, .ulp = 1, .compiled_ulp = 2, .float64 = "log", .a = {0.2, 3}};
   static double reference(double a) { return std::log(a); }
   static Expr expansion(Expr a) { return expansion::log(a); }
@@ -89,6 +97,7 @@ struct Row<ScalarOp::log> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::log2> : UnaryFunction {
+  static constexpr std::string_view meaning = "the logarithm of a to base 2";
   static constexpr Columns columns{.flops = 18, .ulp = 1, .compiled_ulp = 2, .float64 = "log2", .a = {0.2, 3}};
   static double reference(double a) { return std::log2(a); }
   static Expr expansion(Expr a) { return expansion::log2(a); }
@@ -97,6 +106,7 @@ struct Row<ScalarOp::log2> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::log10> : UnaryFunction {
+  static constexpr std::string_view meaning = "the logarithm of a to base 10";
   static constexpr Columns columns{.flops = 20, .ulp = 2, .compiled_ulp = 3, .float64 = "log10", .a = {0.2, 3}};
   static double reference(double a) { return std::log10(a); }
   static Expr expansion(Expr a) { return expansion::log10(a); }
@@ -105,6 +115,7 @@ struct Row<ScalarOp::log10> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::log1p> : UnaryFunction {
+  static constexpr std::string_view meaning = "log(1 + a), accurate near 0";
   static constexpr Columns columns{.flops = 22, .ulp = 1.5, .compiled_ulp = 2, .float64 = "log1p", .a = {-0.7, 3}};
   static double reference(double a) { return std::log1p(a); }
   static Expr expansion(Expr a) { return expansion::log1p(a); }
@@ -113,6 +124,7 @@ struct Row<ScalarOp::log1p> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::sin> : UnaryFunction {
+  static constexpr std::string_view meaning = "the sine of a";
   static constexpr Columns columns{.flops = 30, .ulp = 2, .compiled_ulp = 2, .float64 = "sin"};
   static double reference(double a) { return std::sin(a); }
   static Expr expansion(Expr a) { return expansion::sin(a); }
@@ -121,6 +133,7 @@ struct Row<ScalarOp::sin> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::cos> : UnaryFunction {
+  static constexpr std::string_view meaning = "the cosine of a";
   static constexpr Columns columns{.flops = 30, .ulp = 2, .compiled_ulp = 2, .float64 = "cos"};
   static double reference(double a) { return std::cos(a); }
   static Expr expansion(Expr a) { return expansion::cos(a); }
@@ -129,6 +142,7 @@ struct Row<ScalarOp::cos> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::tan> : UnaryFunction {
+  static constexpr std::string_view meaning = "the tangent of a";
   static constexpr Columns columns{.flops = 36, .ulp = 4.5, .compiled_ulp = 5, .float64 = "tan", .a = {-1.2, 1.2}};
   static double reference(double a) { return std::tan(a); }
   static Expr expansion(Expr a) { return expansion::tan(a); }
@@ -137,6 +151,7 @@ struct Row<ScalarOp::tan> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arcsin> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse sine of a";
   static constexpr Columns columns{.flops = 24, .ulp = 3, .compiled_ulp = 3, .float64 = "asin", .a = {-0.9, 0.9}};
   static double reference(double a) { return std::asin(a); }
   static Expr expansion(Expr a) { return expansion::arcsin(a); }
@@ -145,6 +160,7 @@ struct Row<ScalarOp::arcsin> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arccos> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse cosine of a";
   static constexpr Columns columns{.flops = 26, .ulp = 2.5, .compiled_ulp = 3, .float64 = "acos", .a = {-0.9, 0.9}};
   static double reference(double a) { return std::acos(a); }
   static Expr expansion(Expr a) { return expansion::arccos(a); }
@@ -153,6 +169,7 @@ struct Row<ScalarOp::arccos> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arctan> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse tangent of a";
   static constexpr Columns columns{.flops = 26, .ulp = 2, .compiled_ulp = 2, .float64 = "atan"};
   static double reference(double a) { return std::atan(a); }
   static Expr expansion(Expr a) { return expansion::arctan(a); }
@@ -161,6 +178,7 @@ struct Row<ScalarOp::arctan> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::sinh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the hyperbolic sine of a";
   static constexpr Columns columns{.flops = 26, .ulp = 3, .compiled_ulp = 3, .float64 = "sinh"};
   static double reference(double a) { return std::sinh(a); }
   static Expr expansion(Expr a) { return expansion::sinh(a); }
@@ -169,6 +187,7 @@ struct Row<ScalarOp::sinh> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::cosh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the hyperbolic cosine of a";
   static constexpr Columns columns{.flops = 22, .ulp = 3, .compiled_ulp = 3, .float64 = "cosh"};
   static double reference(double a) { return std::cosh(a); }
   static Expr expansion(Expr a) { return expansion::cosh(a); }
@@ -177,6 +196,7 @@ struct Row<ScalarOp::cosh> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::tanh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the hyperbolic tangent of a";
   static constexpr Columns columns{.flops = 20, .ulp = 2.5, .compiled_ulp = 4, .float64 = "tanh"};
   static double reference(double a) { return std::tanh(a); }
   static Expr expansion(Expr a) { return expansion::tanh(a); }
@@ -185,6 +205,7 @@ struct Row<ScalarOp::tanh> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arcsinh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse hyperbolic sine of a";
   static constexpr Columns columns{.flops = 34, .ulp = 4, .compiled_ulp = 4, .float64 = "asinh"};
   static double reference(double a) { return std::asinh(a); }
   static Expr expansion(Expr a) { return expansion::arcsinh(a); }
@@ -193,6 +214,7 @@ struct Row<ScalarOp::arcsinh> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arccosh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse hyperbolic cosine of a";
   static constexpr Columns columns{.flops = 34, .ulp = 4, .compiled_ulp = 4, .float64 = "acosh", .a = {1.2, 4}};
   static double reference(double a) { return std::acosh(a); }
   static Expr expansion(Expr a) { return expansion::arccosh(a); }
@@ -205,6 +227,7 @@ struct Row<ScalarOp::arccosh> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::arctanh> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse hyperbolic tangent of a";
   static constexpr Columns columns{.flops = 30, .ulp = 4, .compiled_ulp = 4, .float64 = "atanh", .a = {-0.9, 0.9}};
   static double reference(double a) { return std::atanh(a); }
   static Expr expansion(Expr a) { return expansion::arctanh(a); }
@@ -214,6 +237,7 @@ struct Row<ScalarOp::arctanh> : UnaryFunction {
 /// pow(a, b)
 template <>
 struct Row<ScalarOp::pow> : Elementwise {
+  static constexpr std::string_view meaning = "a to the power b; its derivative by b is 0 where a ≤ 0";
   static constexpr Columns columns{
       .arity = 2, .flops = 50, .ulp = 8, .compiled_ulp = 8, .float64 = "pow", .a = {0.3, 2}};
   static double reference(double a, double b) { return std::pow(a, b); }
@@ -233,6 +257,7 @@ struct Row<ScalarOp::pow> : Elementwise {
 /// arctan2(y, x), here of (a, b).
 template <>
 struct Row<ScalarOp::arctan2> : BinaryFunction {
+  static constexpr std::string_view meaning = "the angle of the point (b, a)";
   static constexpr Columns columns{
       .arity = 2, .flops = 32, .ulp = 3, .compiled_ulp = 3, .float64 = "atan2", .b = {0.3, 2}};
   static double reference(double a, double b) { return std::atan2(a, b); }
@@ -249,6 +274,7 @@ struct Row<ScalarOp::arctan2> : BinaryFunction {
 /// log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal arguments, infinite ones among them, are log(2) above both.
 template <>
 struct Row<ScalarOp::logaddexp> : BinaryFunction {
+  static constexpr std::string_view meaning = "log(exp(a) + exp(b)), without overflow";
   static constexpr Columns columns{
       .arity = 2, .flops = 40, .ulp = 4, .compiled_ulp = 4, .scale = ErrorScale::arguments, .float64 = "flogaddexp"};
   static double reference(double a, double b) {
@@ -265,6 +291,7 @@ struct Row<ScalarOp::logaddexp> : BinaryFunction {
 /// a log(b); 0 where a is 0, unless b is NaN. The largest error over three million pairs is 1.71 ulp.
 template <>
 struct Row<ScalarOp::xlogy> : BinaryFunction {
+  static constexpr std::string_view meaning = "a log(b), 0 where a is 0 and b is not NaN";
   static constexpr Columns columns{.arity = 2, .flops = 20, .ulp = 2, .compiled_ulp = 3, .b = {0.2, 3}};
   static double reference(double a, double b) { return a == 0 && !std::isnan(b) ? 0 : a * std::log(b); }
   static Expr expansion(Expr a, Expr b) {

@@ -7,6 +7,7 @@ namespace weft::kernel {
 
 template <>
 struct Row<ScalarOp::neg> : Elementwise {
+  static constexpr std::string_view meaning = "-a";
   static constexpr Columns columns{.integers = true};
   static double reference(double a) { return -a; }
   static uint64_t integers(const Integers& v) { return 0 - v.ua; }
@@ -18,6 +19,7 @@ struct Row<ScalarOp::neg> : Elementwise {
 
 template <>
 struct Row<ScalarOp::abs> : Elementwise {
+  static constexpr std::string_view meaning = "the magnitude of a; its derivative at 0 is 0";
   static constexpr Columns columns{.integers = true, .jumps = Jumps::half_integers};
   static double reference(double a) { return std::fabs(a); }
   static uint64_t integers(const Integers& v) { return v.is_signed && v.a < 0 ? 0 - v.ua : v.ua; }
@@ -31,6 +33,7 @@ struct Row<ScalarOp::abs> : Elementwise {
 
 template <>
 struct Row<ScalarOp::add> : Elementwise {
+  static constexpr std::string_view meaning = "a + b";
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a + b; }
   static uint64_t integers(const Integers& v) { return v.ua + v.ub; }
@@ -42,6 +45,7 @@ struct Row<ScalarOp::add> : Elementwise {
 
 template <>
 struct Row<ScalarOp::sub> : Elementwise {
+  static constexpr std::string_view meaning = "a - b";
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a - b; }
   static uint64_t integers(const Integers& v) { return v.ua - v.ub; }
@@ -53,6 +57,7 @@ struct Row<ScalarOp::sub> : Elementwise {
 
 template <>
 struct Row<ScalarOp::mul> : Elementwise {
+  static constexpr std::string_view meaning = "a · b";
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) { return a * b; }
   static uint64_t integers(const Integers& v) { return v.ua * v.ub; }
@@ -64,6 +69,7 @@ struct Row<ScalarOp::mul> : Elementwise {
 
 template <>
 struct Row<ScalarOp::div> : Elementwise {
+  static constexpr std::string_view meaning = "a / b";
   static constexpr Columns columns{.arity = 2, .flops = 4, .b = {0.6, 1.7, -5, 5}};
   static double reference(double a, double b) { return a / b; }
   static auto derivative(const auto& g, const auto&, const auto& b, const auto& y) {
@@ -74,6 +80,8 @@ struct Row<ScalarOp::div> : Elementwise {
 /// IEEE 754-2019: NaN wins, and -0 is less than +0.
 template <>
 struct Row<ScalarOp::max> : Elementwise {
+  static constexpr std::string_view meaning =
+      "the larger of a and b, NaN where either is NaN; where they are equal, b gets the derivative";
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
@@ -93,6 +101,8 @@ struct Row<ScalarOp::max> : Elementwise {
 
 template <>
 struct Row<ScalarOp::min> : Elementwise {
+  static constexpr std::string_view meaning =
+      "the smaller of a and b, NaN where either is NaN; where they are equal, b gets the derivative";
   static constexpr Columns columns{.arity = 2, .integers = true};
   static double reference(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
@@ -112,6 +122,7 @@ struct Row<ScalarOp::min> : Elementwise {
 /// One rounding: float32 does not go through double, which would round twice.
 template <>
 struct Row<ScalarOp::fma> : Instruction {
+  static constexpr std::string_view meaning = "a · b + c, rounded once";
   static constexpr Columns columns{.arity = 3, .flops = 2};
   static double reference(double a, double b, double c, bool narrow) {
     return narrow ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)) : std::fma(a, b, c);
@@ -120,6 +131,7 @@ struct Row<ScalarOp::fma> : Instruction {
 
 template <>
 struct Row<ScalarOp::floordiv> : Elementwise {
+  static constexpr std::string_view meaning = "a / b rounded down; of integers 0 where b is 0";
   static constexpr Columns columns{
       .arity = 2, .integers = true, .flops = 8, .b = {0.6, 1.7, -5, 5}, .jumps = Jumps::whole_quotients};
   static double reference(double a, double b, bool narrow) {
@@ -140,6 +152,8 @@ struct Row<ScalarOp::floordiv> : Elementwise {
 /// The sign of the divisor, as in Python; of floats the addition is the only rounding.
 template <>
 struct Row<ScalarOp::mod> : Elementwise {
+  static constexpr std::string_view meaning =
+      "the remainder of floordiv, with the sign of b; of integers 0 where b is 0";
   static constexpr Columns columns{
       .arity = 2, .integers = true, .flops = 10, .b = {0.6, 1.7, -5, 5}, .jumps = Jumps::whole_quotients};
   static double reference(double a, double b) {
@@ -163,6 +177,7 @@ struct Row<ScalarOp::mod> : Elementwise {
 
 template <>
 struct Row<ScalarOp::sqrt> : UnaryFunction {
+  static constexpr std::string_view meaning = "the square root of a";
   static constexpr Columns columns{.flops = 4, .a = {0.2, 3}};
   static double reference(double a) { return std::sqrt(a); }
   static auto derivative(const auto& g, const auto&, const auto& y) { return g * 0.5 / y; }
@@ -170,18 +185,21 @@ struct Row<ScalarOp::sqrt> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::floor> : Elementwise {
+  static constexpr std::string_view meaning = "a rounded down";
   static constexpr Columns columns{.jumps = Jumps::half_integers};
   static double reference(double a) { return std::floor(a); }
 };
 
 template <>
 struct Row<ScalarOp::ceil> : Elementwise {
+  static constexpr std::string_view meaning = "a rounded up";
   static constexpr Columns columns{.jumps = Jumps::half_integers};
   static double reference(double a) { return std::ceil(a); }
 };
 
 template <>
 struct Row<ScalarOp::trunc> : Elementwise {
+  static constexpr std::string_view meaning = "a rounded toward 0";
   static constexpr Columns columns{.jumps = Jumps::half_integers};
   static double reference(double a) { return std::trunc(a); }
 };
@@ -189,12 +207,14 @@ struct Row<ScalarOp::trunc> : Elementwise {
 /// Half to even.
 template <>
 struct Row<ScalarOp::round> : Elementwise {
+  static constexpr std::string_view meaning = "a rounded to nearest, halves to even";
   static constexpr Columns columns{.jumps = Jumps::half_integers};
   static double reference(double a) { return std::nearbyint(a); }
 };
 
 template <>
 struct Row<ScalarOp::bit_and> : Elementwise {
+  static constexpr std::string_view meaning = "the bits set in both";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
   static uint64_t integers(const Integers& v) { return v.ua & v.ub; }
   static Interval interval(const Intervals& v) {
@@ -204,24 +224,28 @@ struct Row<ScalarOp::bit_and> : Elementwise {
 
 template <>
 struct Row<ScalarOp::bit_or> : Elementwise {
+  static constexpr std::string_view meaning = "the bits set in either";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
   static uint64_t integers(const Integers& v) { return v.ua | v.ub; }
 };
 
 template <>
 struct Row<ScalarOp::bit_xor> : Elementwise {
+  static constexpr std::string_view meaning = "the bits set in exactly one";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .booleans = true};
   static uint64_t integers(const Integers& v) { return v.ua ^ v.ub; }
 };
 
 template <>
 struct Row<ScalarOp::bit_not> : Elementwise {
+  static constexpr std::string_view meaning = "the complement of each bit; of bools: not";
   static constexpr Columns columns{.floats = false, .integers = true, .booleans = true};
   static uint64_t integers(const Integers& v) { return v.type == bool_ ? v.ua == 0 : ~v.ua; }
 };
 
 template <>
 struct Row<ScalarOp::shl> : Elementwise {
+  static constexpr std::string_view meaning = "a shifted left by b bits";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .b = {0, 0, 0, 40, false}};
   static uint64_t integers(const Integers& v) { return v.ub >= v.type.size() * 8u ? 0 : v.ua << v.ub; }
 };
@@ -229,6 +253,7 @@ struct Row<ScalarOp::shl> : Elementwise {
 /// Of signed integers the sign comes in, else 0.
 template <>
 struct Row<ScalarOp::shr> : Elementwise {
+  static constexpr std::string_view meaning = "a shifted right by b bits, the sign coming in where a has one";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .b = {0, 0, 0, 40, false}};
   static uint64_t integers(const Integers& v) {
     const bool gone = v.ub >= v.type.size() * 8u;
@@ -240,6 +265,7 @@ struct Row<ScalarOp::shr> : Elementwise {
 
 template <>
 struct Row<ScalarOp::eq> : Elementwise {
+  static constexpr std::string_view meaning = "whether a = b";
   static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
   static bool reference(double a, double b) { return a == b; }
   static uint64_t integers(const Integers& v) { return v.a == v.b; }
@@ -247,6 +273,7 @@ struct Row<ScalarOp::eq> : Elementwise {
 
 template <>
 struct Row<ScalarOp::ne> : Elementwise {
+  static constexpr std::string_view meaning = "whether a ≠ b; true where either is NaN";
   static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
   static bool reference(double a, double b) { return a != b; }
   static uint64_t integers(const Integers& v) { return v.a != v.b; }
@@ -254,6 +281,7 @@ struct Row<ScalarOp::ne> : Elementwise {
 
 template <>
 struct Row<ScalarOp::lt> : Elementwise {
+  static constexpr std::string_view meaning = "whether a < b";
   static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
   static bool reference(double a, double b) { return a < b; }
   static uint64_t integers(const Integers& v) { return v.less(); }
@@ -261,6 +289,7 @@ struct Row<ScalarOp::lt> : Elementwise {
 
 template <>
 struct Row<ScalarOp::le> : Elementwise {
+  static constexpr std::string_view meaning = "whether a ≤ b";
   static constexpr Columns columns{.arity = 2, .result = ScalarResult::boolean, .integers = true, .booleans = true};
   static bool reference(double a, double b) { return a <= b; }
   static uint64_t integers(const Integers& v) { return v.less() || v.a == v.b; }
@@ -270,12 +299,14 @@ struct Row<ScalarOp::le> : Elementwise {
 /// `reference` answers for it.
 template <>
 struct Row<ScalarOp::select> : Instruction {
+  static constexpr std::string_view meaning = "b where the condition a is true, else c";
   static constexpr Columns columns{.arity = 3, .integers = true, .booleans = true};
 };
 
 /// The upper half of an unsigned product.
 template <>
 struct Row<ScalarOp::mulhi> : Instruction {
+  static constexpr std::string_view meaning = "the upper half of the product a · b";
   static constexpr Columns columns{.arity = 2, .floats = false, .integers = true, .only = is_unsigned, .flops = 2};
   static uint64_t integers(const Integers& v) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(v.ua) * v.ub) >> (v.type.size() * 8));
@@ -286,6 +317,7 @@ struct Row<ScalarOp::mulhi> : Instruction {
 /// out in float32.
 template <>
 struct Row<ScalarOp::ldexp> : Instruction {
+  static constexpr std::string_view meaning = "a · 2^floor(b), rounded once";
   static constexpr Columns columns{.arity = 2, .only = [](Dtype t) { return t != float64; }};
   static double reference(double a, double b) {
     return std::isnan(b) ? b : std::ldexp(a, static_cast<int>(std::fmin(std::fmax(std::floor(b), -400), 400)));

@@ -3,6 +3,7 @@
 //
 //   template <>
 //   struct Row<ScalarOp::log2> : UnaryFunction {
+//     static constexpr std::string_view meaning = "the logarithm of a to base 2";
 //     static constexpr Columns columns{.flops = 18, .ulp = 1, .compiled_ulp = 2, .float64 = "log2", .a = {0.2, 3}};
 //     static double reference(double a) { return std::log2(a); }
 //     static Expr expansion(Expr a) { return expansion::log2(a); }
@@ -11,7 +12,7 @@
 //
 // The kind says who has the operator: UnaryFunction and BinaryFunction are array functions of the same name on floats
 // (declared in weft/ops.h; integers are promoted), Elementwise is an operator of the graph, Instruction one of tile IR
-// alone. Of the functions a row has those that apply:
+// alone. `meaning` is its line in docs/operators.md. Of the functions a row has those that apply:
 //
 //   reference(a, b, …)      the definition on floats, in double; a last parameter `bool narrow` says that the type is
 //                           not float64, where rounding to float32 on the way makes a difference
@@ -30,6 +31,7 @@
 #include <cstdint>
 #include <numbers>
 #include <span>
+#include <string_view>
 
 #include "kernel/expand/expand_emit.h"
 #include "kernel/interval.h"

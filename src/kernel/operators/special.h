@@ -9,6 +9,7 @@ namespace weft::kernel {
 
 template <>
 struct Row<ScalarOp::erf> : UnaryFunction {
+  static constexpr std::string_view meaning = "the error function of a";
   static constexpr Columns columns{.flops = 24, .ulp = 1.5, .compiled_ulp = 4, .float64 = "erf"};
   static double reference(double a) { return std::erf(a); }
   static Expr expansion(Expr a) { return expansion::erf(a); }
@@ -19,6 +20,7 @@ struct Row<ScalarOp::erf> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::erfinv> : UnaryFunction {
+  static constexpr std::string_view meaning = "the inverse error function of a";
   static constexpr Columns columns{.flops = 40, .ulp = 3.5, .compiled_ulp = 8, .a = {-0.9, 0.9}};
   // A closed-form start (Winitzki, 2008), then Halley's method on erf, or on erfc where erf is close to 1 and would
   // cancel.
@@ -46,6 +48,7 @@ struct Row<ScalarOp::erfinv> : UnaryFunction {
 
 template <>
 struct Row<ScalarOp::sigmoid> : UnaryFunction {
+  static constexpr std::string_view meaning = "1 / (1 + exp(-a))";
   static constexpr Columns columns{.flops = 17, .ulp = 2.5, .compiled_ulp = 4};
   static double reference(double a) { return 1 / (1 + std::exp(-a)); }
   static Expr expansion(Expr a, Precision precision) { return expansion::sigmoid(a, precision); }
@@ -76,6 +79,7 @@ inline Expr half_erfcx(Expr a) {
 /// four million values are 6.21 ulp in float32 and 5.0 in float64.
 template <>
 struct Row<ScalarOp::log_ndtr> : UnaryFunction {
+  static constexpr std::string_view meaning = "the logarithm of the standard normal distribution function at a";
   static constexpr Columns columns{.flops = 90, .ulp = 6.5, .compiled_ulp = 8, .a = {-9, 4}};
   // Below -30 by the asymptotic series of Φ, whose terms are then below 1e-18 from the eighth on.
   static double reference(double a) {
@@ -133,6 +137,7 @@ inline long double scaled_bessel(int order, long double a) {
 /// I₀(a) exp(-|a|). The largest errors over four million values are 3.82 ulp in float32 and 4.0 in float64.
 template <>
 struct Row<ScalarOp::i0e> : UnaryFunction {
+  static constexpr std::string_view meaning = "exp(-abs(a)) I₀(a), with the modified Bessel function I₀";
   static constexpr Columns columns{.flops = 60, .ulp = 4.5, .compiled_ulp = 6, .a = {-12, 12}};
   static double reference(double a) { return static_cast<double>(scaled_bessel(0, std::fabs(a))); }
   static Expr expansion(Expr a) {
@@ -165,6 +170,7 @@ struct Row<ScalarOp::i0e> : UnaryFunction {
 /// I₁(a) exp(-|a|). The largest errors over four million values are 3.27 ulp in float32 and 3.0 in float64.
 template <>
 struct Row<ScalarOp::i1e> : UnaryFunction {
+  static constexpr std::string_view meaning = "exp(-abs(a)) I₁(a), with the modified Bessel function I₁";
   static constexpr Columns columns{.flops = 60, .ulp = 4.5, .compiled_ulp = 6, .a = {-12, 12}};
   static double reference(double a) { return std::copysign(static_cast<double>(scaled_bessel(1, std::fabs(a))), a); }
   static Expr expansion(Expr a) {

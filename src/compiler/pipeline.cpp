@@ -119,6 +119,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 std::string dump(const Pass& pass, const Compilation& c) {
   return std::visit(Overloaded{[&](GroupingPass) { return print(c.ir, c.grouping); },

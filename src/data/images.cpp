@@ -215,8 +215,9 @@ ImageDataset made_up(int64_t count, const CounterRandom& random) {
                  dy = 0.5 * random.uniform(draw + 3) - 0.25;
     labels.bytes.push_back(static_cast<uint8_t>(kind));
     for (int64_t p = 0; p < side * side; ++p) {
-      const double x = (static_cast<double>(p % side) / 13.5 - 1) / scale - dx,
-                   y = (static_cast<double>(p / side) / 13.5 - 1) / scale - dy;
+      const int64_t row = p / side, column = p % side;
+      const double x = (static_cast<double>(column) / 13.5 - 1) / scale - dx,
+                   y = (static_cast<double>(row) / 13.5 - 1) / scale - dy;
       const double noise = 0.3 * random.uniform(draw + 16 + static_cast<uint64_t>(p));
       images.bytes.push_back(static_cast<uint8_t>(std::clamp(255 * (0.85 * shape_at(kind, x, y) + noise), 0.0, 255.0)));
     }

@@ -84,7 +84,7 @@ array median(const array& a, const std::vector<int>& axes, bool keepdims, Stream
   }
   for (int64_t axis : over) {
     order.push_back(static_cast<int>(axis));
-    n *= a.shape()[static_cast<size_t>(axis)];
+    n *= int64_t{a.shape()[static_cast<size_t>(axis)]};
     kept[static_cast<size_t>(axis)] = 1;
   }
   if (n == 0) throw_invalid("median", "there is no median of nothing: " + describe(a));

@@ -154,7 +154,7 @@ array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof,
   const detail::OnStream on_stream("var", s);
   const Moments m = moments("var", a, axes);
   int64_t count = 1;
-  for (int64_t axis : m.axes) count *= a.shape()[static_cast<size_t>(axis)];
+  for (int64_t axis : m.axes) count *= int64_t{a.shape()[static_cast<size_t>(axis)]};
   const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
   const graph::Value squares = graph::sum(squared_size(centred), m.axes, keepdims);
   const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));

@@ -155,14 +155,15 @@ array irfftn(const array& a, FFTNorm norm, StreamOrDevice s) {
 
 array fftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw_invalid("fftfreq", "the number of samples must be positive, got " + std::to_string(n));
-  const array frequencies =
-      concatenate({arange(0, (n - 1) / 2 + 1, float32, s), arange(-(n / 2), 0, float32, s)}, 0, s);
+  const int negative = n / 2, others = n - negative;
+  const array frequencies = concatenate({arange(0, others, float32, s), arange(-negative, 0, float32, s)}, 0, s);
   return multiply(frequencies, array(static_cast<float>(1 / (n * d))), s);
 }
 
 array rfftfreq(int n, double d, StreamOrDevice s) {
   if (n < 1) throw_invalid("rfftfreq", "the number of samples must be positive, got " + std::to_string(n));
-  return multiply(arange(0, n / 2 + 1, float32, s), array(static_cast<float>(1 / (n * d))), s);
+  const int count = n / 2 + 1;
+  return multiply(arange(0, count, float32, s), array(static_cast<float>(1 / (n * d))), s);
 }
 
 array fftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s) { return shifted(a, axes, false, s); }

@@ -32,13 +32,12 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     if (!ids.insert(node.get(), ir.size()).second) continue;
     check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
     check(node->outputs() == 1 || is_call(node->op()), "import", "a primitive with several results");
-    IrNode flat{node->op(), {}, node->shared_attrs(), {}, true};
-    if (is_call(node->op())) flat.results = node->types();
-    for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
     for (int k = 0; k < node->outputs(); ++k) {
+      IrNode flat{node->op(), {}, node->shared_attrs(), node->types()[static_cast<size_t>(k)], true};
       flat.output = k;
-      flat.type = node->types()[static_cast<size_t>(k)];
-      ir.nodes.push_back(k + 1 < node->outputs() ? flat : std::move(flat));
+      if (is_call(node->op())) flat.results = node->types();
+      for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
+      ir.nodes.push_back(std::move(flat));
     }
   }
   for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);

@@ -198,7 +198,8 @@ class DistributeReduction : Rewriter {
     const Shape& positions = from_[like.inputs[0]].type.shape;
     if (values.empty()) {
       IrNode count = made(Op::constant, {}, {}, float32);
-      count.attrs.edit().number = Number::of_real(static_cast<double>(volume(positions) / positions.back().bound()));
+      const int64_t rows = volume(positions) / positions.back().bound();
+      count.attrs.edit().number = Number::of_real(static_cast<double>(rows));
       return shaped(Op::broadcast, shaped(Op::reshape, add(std::move(count)), {1}), like.type.shape);
     }
     const auto [known, fresh] = sums_.try_emplace({values, bounds(positions)}, -1);

@@ -29,7 +29,7 @@ RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
     for (int64_t axis : order.axes) moved.shape.push_back(type.shape[static_cast<size_t>(axis)]);
     merged.shape.assign(moved.shape.begin(), moved.shape.begin() + static_cast<std::ptrdiff_t>(kept));
     int64_t product = 1;
-    for (size_t k = kept; k < moved.shape.size(); ++k) product *= moved.shape[k];
+    for (size_t k = kept; k < moved.shape.size(); ++k) product *= int64_t{moved.shape[k]};
     merged.shape.push_back(product);
     flat.shape = merged.shape;
     new_batch.resize(batch.size());

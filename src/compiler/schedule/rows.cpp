@@ -365,7 +365,8 @@ std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::
     for (const Touch& touch : analysis.touches)
       cost += candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars);
     int64_t extent = extent_of(candidate.vars);
-    double filled = static_cast<double>(extent) / static_cast<double>((extent + lanes - 1) / lanes * lanes);
+    const int64_t padded = (extent + lanes - 1) / lanes * lanes;
+    double filled = static_cast<double>(extent) / static_cast<double>(padded);
     cost /= filled;
     // Too few programs leave threads idle, which matters if there is enough work for them.
     int64_t programs = candidate.kind == RowClass::row      ? total / std::max<int64_t>(1, extent)

@@ -88,7 +88,7 @@ std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostT
   const size_t axis = sorted_axis(attrs);
   const std::vector<int64_t> shape = bounds(out[0].shape);
   int64_t stride = 1;
-  for (size_t k = axis + 1; k < shape.size(); ++k) stride *= shape[k];
+  for (size_t k = axis + 1; k < shape.size(); ++k) stride *= int64_t{shape[k]};
   each_index(shape, [&](const auto& index, int64_t first) {
     if (index[axis] != 0) return;
     const auto at = [&](int64_t k) { return static_cast<size_t>(first + k * stride); };

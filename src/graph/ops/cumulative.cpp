@@ -215,7 +215,7 @@ std::vector<HostTensor> cumulative_reference(const Attrs& attrs, std::span<const
   const std::vector<int64_t> shape = bounds(out[0].shape);
   const size_t axis = axis_of(attrs);
   int64_t stride = 1;
-  for (size_t k = axis + 1; k < shape.size(); ++k) stride *= shape[k];
+  for (size_t k = axis + 1; k < shape.size(); ++k) stride *= int64_t{shape[k]};
   each_index(shape, [&](const auto& index, int64_t first) {
     if (index[axis] != 0) return;
     Number total = identity_of(attrs, t);

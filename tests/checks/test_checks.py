@@ -4,6 +4,7 @@
 usage: test_checks.py
 """
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -153,6 +154,31 @@ class Warnings(Tree):
 
     def test_preset_without_errors(self):
         self.assertEqual(self.check("#if !defined(NDEBUG) && !defined(__OPTIMIZE_SIZE__)\n#warning no\n#endif\n")[0], 0)
+
+
+@unittest.skipUnless(shutil.which("clang-tidy-14"), "clang-tidy-14 is not installed")
+class Tidy(Tree):
+    def check(self, text, name="a.cpp"):
+        self.write("src/a.cpp", text)
+        self.write("build/compile_commands.json", json.dumps([{
+            "directory": str(self.root), "file": str(self.root / "src" / name),
+            "command": f"g++ -std=c++20 -o a.o -c {self.root}/src/{name}"}]))
+        done = subprocess.run([str(HERE.parent.parent / "scripts/tidy"), "--build", str(self.root / "build"),
+                               str(self.root / "src")], capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_nothing_found(self):
+        code, output = self.check("int f() { return 1; }\n")
+        self.assertEqual((code, output), (0, ""))
+
+    def test_use_after_move(self):
+        code, output = self.check("#include <string>\n#include <utility>\nvoid g(std::string);\n"
+                                  "char f(std::string a) { g(std::move(a)); return a[0]; }\n")
+        self.assertEqual(code, 1, output)
+        self.assertIn("'a' used after it was moved", output)
+
+    def test_files_compiled_as_one(self):
+        self.assertEqual(self.check("", "unity_src_a_cxx.cxx")[0], 3)
 
 
 class Readme(Tree):

@@ -50,9 +50,7 @@ void choose_isa(const char* isa) {
 
 const bool chosen = [] {
   if (const char* isa = std::getenv("WEFT_TEST_ISA")) choose_isa(isa);
-#ifdef WEFT_TEST_VERIFIES
   compiler::set_verification(true);
-#endif
   if (on_gpu()) set_default_device(Device(Device::gpu, gpu_ordinal()));
   if (on_simt()) compiler::set_cpu_target(simt_target());
   return true;

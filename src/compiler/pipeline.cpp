@@ -215,12 +215,21 @@ Compilation run_passes(const PassContext& cx, bool texts) {
 }
 
 std::string print_passes(const std::vector<PassResult>& results) {
+  const auto number = [](bool known, double ms) { return known ? fmt::format("{:.2f}", ms) : "-"; };
+  double ms = 0, verify_ms = 0;
+  for (const PassResult& r : results) ms += r.ms, verify_ms += r.verify_ms;
+  const bool verified = verify_ms > 0;
   std::string text;
+  const auto line = [&](std::string_view begin, bool known, double own, double verifier, std::string_view why) {
+    text += fmt::format("  {:23} {:>8} ms", begin, number(known, own));
+    if (verified) text += fmt::format(" {:>8} ms verified", number(known, verifier));
+    text += fmt::format("  {}\n", why);
+  };
   for (size_t k = 0; k < results.size(); ++k) {
     const PassResult& r = results[k];
-    text += fmt::format("  {:2} {:20} {:>8} ms  {}\n", k + 1, r.pass->name,
-                        r.applied ? fmt::format("{:.2f}", r.ms) : "-", r.pass->why);
+    line(fmt::format("{:2} {}", k + 1, r.pass->name), r.applied, r.ms, r.verify_ms, r.pass->why);
   }
+  line("   all", true, ms, verify_ms, "without the target's code generator");
   return text;
 }
 

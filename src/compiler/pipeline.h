@@ -83,11 +83,12 @@ void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx);
 /// Throws internal_error as verify_pass does.
 Compilation run_passes(const PassContext& cx, bool texts);
 
-/// Returns the table with the times of the passes that applied, as `weft explain --show passes` prints it.
+/// Returns the table with the times of the passes that applied, and of their verifiers if those ran, as
+/// `weft explain --show passes` prints it.
 std::string print_passes(const std::vector<PassResult>& results);
 
 /// Switches the verifiers after each pass on or off. They are on by default in debug builds, in builds with
-/// WEFT_VERIFY, and in test_compiler.
+/// WEFT_VERIFY, and in the test programs.
 void set_verification(bool on);
 bool verification();
 

@@ -61,8 +61,9 @@ struct Stats {
   std::vector<std::pair<std::string, double>> passes;  // those that applied (compiler/pipeline.h), in order
   // compile_ms: with compilation in the background, only the time to start it.
   double simplify_ms = 0, group_ms = 0, lower_ms = 0, tune_ms = 0, compile_ms = 0;
-  double wait_ms = 0;  // for plans of libraries
-  int launches = 0;    // kernel launches: sibling segments count once
+  double wait_ms = 0;    // for plans of libraries
+  double verify_ms = 0;  // of the verifiers after each pass, where they ran
+  int launches = 0;      // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;
   int64_t arena_bytes = 0;

@@ -54,6 +54,9 @@ class PointWalk {
   /// Are two expressions of the walk's context equal, at every point that is tried?
   bool same(ix::Expr a, ix::Expr b) const;
   bool same(const std::vector<ix::Expr>& a, const std::vector<ix::Expr>& b) const;
+  /// Is the element that is read, at every point that is tried, among the pair that a map stores there and at the other
+  /// value of its last variable? A tile runs along that variable, is of even width, and is read before it is stored.
+  bool in_pair(ix::Expr read, ix::Expr store);
   /// An expression of the group in the walk's context.
   ix::Expr copy(ix::Expr e);
   std::vector<ix::Expr> copy(const std::vector<ix::Expr>& index);

@@ -246,6 +246,22 @@ bool Grouper::reads_overwritten(const Group& group) const {
   });
 }
 
+namespace {
+
+/// Does the root stand at other elements along the domain's inner variables? Without those every root does.
+bool on_inner(const Root& root, const std::vector<DomainVariable>& domain) {
+  bool inner = false;
+  for (const DomainVariable& v : domain) {
+    if (!v.inner) continue;
+    inner = true;
+    if (std::any_of(root.index.begin(), root.index.end(), [&](Expr e) { return ix::depends_on(e, v.var); }))
+      return true;
+  }
+  return !inner;
+}
+
+}  // namespace
+
 bool Grouper::join_consumer(int node) {
   // The nearest reader first: it comes last among those placed.
   std::vector<int> candidates = readers_[static_cast<size_t>(node)];
@@ -276,15 +292,8 @@ bool Grouper::join_consumer(int node) {
     work.group.domain = domain;
     if (!was_split) offer_to_reductions(g);
     if (!was_split)
-      for (Root& other : work.group.roots) {
-        bool on_inner = std::any_of(other.index.begin(), other.index.end(), [&](Expr e) {
-          return std::any_of(domain.begin(), domain.end(),
-                             [&](const auto& v) { return v.inner && ix::depends_on(e, v.var); });
-        });
-        if (other.kind == RootKind::full && !on_inner &&
-            std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
-          other.kind = RootKind::row;
-      }
+      for (Root& other : work.group.roots)
+        if (other.kind == RootKind::full && !on_inner(other, domain)) other.kind = RootKind::row;
     work.requests.erase(node);
     append_root(g, std::move(root));
     return true;
@@ -424,6 +433,7 @@ bool Grouper::join_sibling(int node) {
         if (reduced && v.var == work.group.seed_index[axis] && !v.inner) v.inner = split = true;
     }
     if (split) offer_to_reductions(g);
+    if (n.op != Op::reduce && !on_inner(root, work.group.domain)) root.kind = RootKind::row;
     append_root(g, std::move(root));
     return true;
   }

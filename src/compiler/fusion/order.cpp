@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/region/kv_append.h"
-#include "compiler/schedule/rows.h"
+#include "compiler/schedule/overwrite.h"
 #include "graph/control/control.h"
 
 namespace weft::compiler {

@@ -70,11 +70,21 @@ class OrderVerifier {
     const graph::Type &own = ir_[id].type, &lent = ir_[at].type;
     require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
             "who takes over memory is of its dtype and size", id);
+    if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with looks at how the two lie
     const Strides &strides = grouping_.strides[static_cast<size_t>(id)],
                   &given = grouping_.strides[static_cast<size_t>(at)];
     require(own.shape == lent.shape ? strides == given
                                     : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
-            "who takes over memory lies in it as what was there", id);
+            as_there, id);
+  }
+
+  /// In whose memory a scatter's operand lies; -1 for what is no scatter.
+  int scattered_into(int node) const {
+    const int g = grouping_.group_of[static_cast<size_t>(node)];
+    return g >= 0 && overlaid(grouping_.groups[static_cast<size_t>(g)]) == node ? operand_of(node) : -1;
+  }
+  int operand_of(int scatter) const {
+    return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[scatter].inputs[0]);
   }
 
   void stored() const {
@@ -138,17 +148,31 @@ class OrderVerifier {
     at_the_end(memory);
   }
 
-  /// A scatter works on its operand's value, which lies in its memory or is copied there.
+  /// A scatter works on its operand's value, which lies in its memory or is copied there: as the result will lie, be it
+  /// that what was made there lies transposed or in another shape.
   void begin_with(const GroupCheck& c, MemoryState& memory) const {
     constexpr const char* rule = "a scatter begins with its operand in its memory";
     const int node = overlaid(c.group()), source = order_.scatter_source[static_cast<size_t>(c.g)];
     if (node < 0) return c.require(source < 0, "only a scatter's operand is copied", source);
-    const int operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
+    const int operand = operand_of(node);
+    c.require(lies_as(ir_[node].inputs[0], operand, node), as_there, node);
     if (source >= 0) {
       c.require(source == operand && home_of(source) != home_of(node) && memory.holds(source), rule, node);
       memory.store(source, node);
     }
     c.require(memory.in_memory_of(node) == operand, rule, node);
+  }
+
+  /// Does the memory of `from`, taken for that of `to`, hold the value of `moved`, which is `from` behind movement?
+  bool lies_as(int moved, int from, int to) const {
+    const Shape& shape = ir_[to].type.shape;
+    if (volume(shape) == 0) return true;
+    const auto view = strided_view(ir_, grouping_.strides, grouping_.is_root, moved);
+    if (!view || view->node != from || view->offset != 0 || volume(ir_[from].type.shape) != volume(shape)) return false;
+    const Strides& strides = grouping_.strides[static_cast<size_t>(to)];
+    for (size_t k = 0; k < shape.size(); ++k)
+      if (shape[k].bound() != 1 && view->strides[k] != strides[k]) return false;
+    return true;
   }
 
   /// What a group reads and overwrites: its roots that lie in the memory of one of its reads.
@@ -206,8 +230,8 @@ class OrderVerifier {
     c.require(is_carry && std::count(call.operands.begin(), call.operands.end(), node) == 1, here, node);
   }
 
-  /// Each element is read where it is overwritten, and by nobody who computes later: by its own root or, where that is
-  /// a map, by roots of no later pass.
+  /// Each element is overwritten once, is read where it is overwritten, or in one tile with that, and by nobody who
+  /// computes later: by its own root or, where that is a map, by roots of no later pass.
   void rows(const GroupCheck& c, const std::vector<std::pair<int, int>>& pairs) {
     const Group& group = c.group();
     PointWalk walk(c);
@@ -216,10 +240,12 @@ class OrderVerifier {
       const auto at = static_cast<size_t>(std::find_if(group.roots.begin(), group.roots.end(),
                                                        [out = output](const Root& r) { return r.node == out; }) -
                                           group.roots.begin());
+      c.require(stored_once(c, group.roots[at]), "what a group overwrites is stored by one point of its domain", node);
       const ix::Expr store = walk.offset(output, walk.copy(group.roots[at].index));
       for (const PointWalk::Read& read : walk.reads()) {
         if (read.node != node) continue;
-        c.require(walk.same(walk.offset(node, read.index), store), here, node);
+        const ix::Expr offset = walk.offset(node, read.index);
+        c.require(walk.same(offset, store) || walk.in_pair(offset, store), here, node);
         const auto reader = static_cast<size_t>(read.root);
         if (!group.has_reduction() || reader == at) continue;
         c.require(group.roots[at].kind != RootKind::row && group.roots[reader].kind != RootKind::row &&
@@ -227,6 +253,16 @@ class OrderVerifier {
                   here, node);
       }
     }
+  }
+
+  /// Do all variables that the root stands in tell its elements apart?
+  static bool stored_once(const GroupCheck& c, const Root& root) {
+    const bool by_row = root.kind == RootKind::row || root.kind == RootKind::reduce;
+    const std::vector<DomainVariable>& domain = c.group().domain;
+    return std::all_of(domain.begin(), domain.end(), [&](const DomainVariable& v) {
+      return v.extent == 1 || (by_row && v.inner) ||
+             std::any_of(root.index.begin(), root.index.end(), [&](ix::Expr e) { return ix::depends_on(e, v.var); });
+    });
   }
 
   void at_the_end(MemoryState& memory) const {
@@ -256,6 +292,7 @@ class OrderVerifier {
     }
   }
 
+  static constexpr const char* as_there = "who takes over memory lies in it as what was there";
   static constexpr const char* here = "what a group overwrites is read only where it is overwritten";
 
   const Ir& ir_;

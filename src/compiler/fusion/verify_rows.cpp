@@ -243,6 +243,22 @@ bool PointWalk::same(const std::vector<Expr>& a, const std::vector<Expr>& b) con
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](Expr x, Expr y) { return same(x, y); });
 }
 
+bool PointWalk::in_pair(Expr read, Expr store) {
+  const std::vector<DomainVariable>& domain = check_.group().domain;
+  const bool map = std::none_of(domain.begin(), domain.end(), [](const DomainVariable& v) { return v.inner; });
+  if (!map || domain.empty() || !(domain.back().extent == 2)) return false;
+  const auto last = static_cast<size_t>(copy(domain.back().var)->value);
+  for (size_t number = 0; number < samples; ++number) {
+    std::vector<int64_t> at = sample(number, highest_);
+    const int64_t wanted = ix::evaluate(read, at);
+    at[last] = 0;
+    const bool first = ix::evaluate(store, at) == wanted;
+    at[last] = 1;
+    if (!first && ix::evaluate(store, at) != wanted) return false;
+  }
+  return true;
+}
+
 Expr PointWalk::offset(int node, const std::vector<Expr>& index) {
   return ix::linear(cx_, index, check_.grouping.strides[static_cast<size_t>(node)]);
 }
@@ -310,8 +326,11 @@ void PointWalk::walk(size_t number) {
       pending.emplace_back(n.inputs[0], positions.of(std::move(inside)), true);
     } else if (n.op == Op::random_bits) {
       std::vector<Expr> word(at.begin(), at.end() - static_cast<std::ptrdiff_t>(n.attrs->shape.size()));
-      word.push_back(cx_.constant(0));
-      pending.emplace_back(n.inputs[0], positions.of(std::move(word)), true);
+      word.emplace_back();
+      for (const int64_t k : {0, 1}) {
+        word.back() = cx_.constant(k);
+        pending.emplace_back(n.inputs[0], positions.of(word), true);
+      }
     } else {
       for (const int input : n.inputs) pending.emplace_back(input, position, conditional);
     }

@@ -27,8 +27,11 @@ struct IrNode {
                         // that vector alone, so it is the same for all rows of the matrix
   bool fused = false;   // an addition whose second term, a product, is not rounded before: a fused multiply-add
   bool materialized = false;  // stored, although it could be computed where it is read
-  int phase = 0;              // nodes of different phases are never fused, so that rematerialized values stay late
-                              // (fusion/rematerialize.h)
+  // A label of where the node came from: 0; one more for what a round of rematerialization places behind the busiest
+  // step, copies and all else (fusion/rematerialize.h); one less than its reader's for the element that one_hot_gather
+  // reads. Labels are compared for equality alone: roots of different phases never share a rows group. They carry no
+  // order; when a group runs follows from what it reads and overwrites.
+  int phase = 0;
 };
 
 struct Ir {

@@ -188,6 +188,7 @@ void CompiledProgram::add_pass_times() {
   for (const PassResult& r : passes_) {
     if (!r.applied) continue;
     stats_.passes.emplace_back(r.pass->name, r.ms);
+    stats_.verify_ms += r.verify_ms;
     const bool groups =
         std::holds_alternative<GroupingPass>(r.pass->run) || std::holds_alternative<OrderingPass>(r.pass->run);
     const bool lowers = std::holds_alternative<StepsPass>(r.pass->run);

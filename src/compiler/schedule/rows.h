@@ -2,10 +2,9 @@
 // Chooses the schedule of a rows group: the axes that lanes run along, the part of the domain that one program
 // computes, and the width of a tile. The choice depends on the strides of the group's loads and stores alone.
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
-#include "compiler/ir/grouping.h"
+#include "compiler/schedule/access.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -41,13 +40,6 @@ struct RowSchedule {
   double loads = 0;
 };
 
-/// An address that a group loads from or stores to at a point of its domain.
-struct Touch {
-  int node;
-  ix::Expr offset;
-  bool gathered;  // through an index that was itself loaded
-};
-
 /// Returns whether the group's reductions are GEMVs and everything else is computed from them.
 bool gemv_only(const Ir& ir, const Group& group);
 
@@ -68,25 +60,8 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
 /// fit on a large SM, and at most what a block may ask for less what its threads exchange.
 int64_t most_kept_bytes(const target::Target& target);
 
-/// Results that may_overwrite keeps between calls: copies of groups, to which it adds index expressions, and the
-/// touches of maps. An optimizer's group is queried once for each of its states.
-struct TouchedGroup {
-  Group group;
-  std::vector<Touch> touches;
-};
-using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
-
-/// Returns whether the group may store `output` over `input`. In a map, `input` must be read only at the position where
-/// `output` is stored. In a group with reductions, since programs and passes do not run in step: an output computed
-/// once a row must be the only reader of `input`, at that position; any other output requires that all roots read
-/// `input` at that position alone, in no later pass, and that no root computed once a row reads it.
-bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& group, int input, int output,
-                   TouchedGroups& known);
 /// Returns the pass that computes each root of a rows group. The value of a reduction is available from the next pass
 /// on.
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group);
-
-/// Returns the index of a reduction root's operand at the group's point, with the inner variables at the reduced axes.
-std::vector<ix::Expr> reduction_operand_index(const Ir& ir, Group& group, const Root& root);
 
 }  // namespace weft::compiler

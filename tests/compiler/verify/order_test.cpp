@@ -65,6 +65,30 @@ const std::vector<Fault> faults{
        std::swap(r.index[0], r.index[1]);
        home(c, r.node) = c.ir.inputs[0];
      }},
+    {"a key over words of other keys", "crossed keys", "what a group overwrites is read only where it is overwritten",
+     [](Compilation& c) { home(c, c.ir.outputs[0]) = c.ir.inputs[0]; }},
+    {"a key whose words are made in two tiles", "keys", "what a group overwrites is read only where it is overwritten",
+     [](Compilation& c) {
+       Group& g = group(c, Group::Kind::rows);
+       std::swap(g.domain[0], g.domain[1]);
+     }},
+    {"a state that several points of the domain make", "updates", "is stored by one point of its domain",
+     [](Compilation& c) {
+       Group& g = c.grouping.groups[static_cast<size_t>(c.grouping.group_of[static_cast<size_t>(takeover(c))])];
+       g.domain.insert(g.domain.begin(), {g.cx->variable("again", 0, 2), 3, false});
+     }},
+    {"a scatter into a product that lies otherwise", "transposed scatter",
+     "who takes over memory lies in it as what was there",
+     [](Compilation& c) {
+       const int made = group(c, Group::Kind::dot).roots[0].node;
+       c.grouping.strides[static_cast<size_t>(made)] = row_major_strides(c.ir[made].type.shape);
+     }},
+    {"a scatter whose result lies otherwise", "transposed scatter",
+     "who takes over memory lies in it as what was there",
+     [](Compilation& c) {
+       Strides& strides = c.grouping.strides[static_cast<size_t>(group(c, Group::Kind::scatter).roots[0].node)];
+       strides = {1, 10};
+     }},
     {"memory of another size", "loss", "who takes over memory is of its dtype and size",
      [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
     {"memory of another dtype", "loss", "who takes over memory is of its dtype and size",
@@ -130,4 +154,35 @@ TEST_CASE("the verifier of orders refuses each planted fault by its rule") {
   for (const Fault& fault : faults)
     check_refused(
         fault, [](const Sample& p, const Compilation& c) { verify(c.ir, c.grouping, c.ordering, p.source.updates); });
+}
+
+TEST_CASE("a new key of random numbers takes the old one's place where a tile has both words of it") {
+  const auto in_place = [](Shape shape, bool transposed, bool gpu) {
+    const Value k = param(std::move(shape), uint32), bits = graph::random_bits(k, {2});
+    const Value next = transposed ? graph::permute(bits, {1, 0}) : bits;
+    const Sample p{{{{k}, {next}}, {}, {{0, 0}}}, gpu ? &simt() : &target::cpu()};
+    const Compilation c = compiled(p);
+    CHECK(refusal([&] { verify(c.ir, c.grouping, c.ordering, p.source.updates); }) == "");
+    return c.ordering.buffer_owner[static_cast<size_t>(output_node(c.ir, c.ir.outputs[0]))] == c.ir.inputs[0];
+  };
+  for (const bool gpu : {false, true}) {
+    CHECK(in_place({2}, false, gpu));
+    CHECK(in_place({2, 2}, false, gpu));
+    CHECK(in_place({100, 2}, false, gpu));
+    CHECK_FALSE(in_place({2, 2}, true, gpu));  // each new key has a word of every old one
+  }
+}
+
+TEST_CASE("a counter that is updated beside a reduction is made once, not at each of its elements") {
+  const Value x = param({3, 8}), t = param({}, int32);
+  const Value mean = graph::sum(x, {0, 1}) * 0.5;
+  const Sample p{{{{x, t}, {mean, t + 1}}, {}, {{1, 1}}}, &target::cpu()};
+  const Compilation c = compiled(p);
+  CHECK(refusal([&] { verify(c.ir, c.grouping, c.ordering, p.source.updates); }) == "");
+  const int counter = c.ir.outputs[1];
+  const Group& made = c.grouping.groups[static_cast<size_t>(c.grouping.group_of[static_cast<size_t>(counter)])];
+  REQUIRE(made.has_reduction());
+  for (const Root& root : made.roots)
+    if (root.node == counter) CHECK(root.kind == RootKind::row);
+  CHECK(c.ordering.buffer_owner[static_cast<size_t>(counter)] == c.ir.inputs[1]);
 }

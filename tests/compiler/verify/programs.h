@@ -106,6 +106,25 @@ inline Source scatter() {
   return {{{table, ids, u}, {changed, graph::take(changed * 2.0, ids, 0)}}, {}, {}};
 }
 
+/// Rows added to a product that lies transposed, as the gradient of a table that both ends of a model share.
+inline Source transposed_scatter() {
+  const Value a = param({8, 10}), b = param({8, 4}), ids = param({3}, int32), u = param({3, 1, 4});
+  const Value table = graph::permute(graph::dot(b, a, {0}, {0}), {1, 0});
+  return {{{a, b, ids, u}, {graph::scatter(graph::ScatterMode::add, table, {ids}, u, {0}) * 2.0}}, {}, {}};
+}
+
+/// Keys of random numbers, each of which the next one takes the place of.
+inline Source keys() {
+  const Value k = param({4, 2}, uint32);
+  return {{{k}, {graph::random_bits(k, {2})}}, {}, {{0, 0}}};
+}
+
+/// New keys, each with a word made of every old one.
+inline Source crossed_keys() {
+  const Value k = param({2, 2}, uint32);
+  return {{{k}, {graph::permute(graph::random_bits(k, {2}), {1, 0})}}, {}, {{0, 0}}};
+}
+
 inline Source cumulative() {
   const Value x = param({4, 16});
   return {{{x}, {graph::cumulative(kernel::Reducer::sum, graph::exp(x), 1) * 2.0}}, {}, {}};
@@ -158,25 +177,17 @@ inline Source row() {
 inline Sample sample_program(const std::string& name) {
   using Make = Source (*)();
   static const std::map<std::string, std::pair<Make, bool>> all{
-      {"norm", {norm, false}},
-      {"softmax", {softmax, false}},
-      {"loss", {loss, false}},
-      {"mlp", {mlp, false}},
-      {"chain", {chain, false}},
-      {"attention", {attention, false}},
-      {"scatter", {scatter, false}},
-      {"sort", {sorted, false}},
-      {"loop", {loop, false}},
-      {"updates", {updates, false}},
-      {"cumulative", {cumulative, false}},
-      {"skip", {skip, false}},
-      {"copies", {copies, false}},
-      {"gpu norm", {norm, true}},
-      {"gpu loss", {loss, true}},
-      {"gpu updates", {updates, true}},
-      {"gpu columns", {columns, true}},
-      {"gpu row", {row, true}},
-      {"gpu decode", {decode, true}},
+      {"norm", {norm, false}},          {"softmax", {softmax, false}},
+      {"loss", {loss, false}},          {"mlp", {mlp, false}},
+      {"chain", {chain, false}},        {"attention", {attention, false}},
+      {"scatter", {scatter, false}},    {"transposed scatter", {transposed_scatter, false}},
+      {"keys", {keys, false}},          {"crossed keys", {crossed_keys, false}},
+      {"sort", {sorted, false}},        {"loop", {loop, false}},
+      {"updates", {updates, false}},    {"cumulative", {cumulative, false}},
+      {"skip", {skip, false}},          {"copies", {copies, false}},
+      {"gpu norm", {norm, true}},       {"gpu loss", {loss, true}},
+      {"gpu updates", {updates, true}}, {"gpu columns", {columns, true}},
+      {"gpu row", {row, true}},         {"gpu decode", {decode, true}},
   };
   const auto& [make, gpu] = all.at(name);
   return {make(), gpu ? &simt() : &target::cpu()};

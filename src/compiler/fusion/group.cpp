@@ -44,85 +44,82 @@ Grouping Grouper::run() {
 // ---------------------------------------------------------------- roots
 
 void Grouper::find_roots() {
-  auto mark = [&](int node) {
-    if (!is_leaf(ir_, node)) base_root_[static_cast<size_t>(node)] = true;
+  auto mark = [&](NodeId node) {
+    if (!is_leaf(ir_, node)) base_root_[node] = true;
   };
-  for (int id : ir_.outputs) {
-    int node = output_node(ir_, id);
+  for (NodeId id : ir_.outputs) {
+    NodeId node = output_node(ir_, id);
     mark(node);
-    if (!is_leaf(ir_, node)) strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+    if (!is_leaf(ir_, node)) strides_[node] = row_major_strides(ir_[node].type.shape);
   }
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     Op op = ir_[id].op;
     if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) ||
         ir_[id].materialized)
       mark(id);
   }
   std::map<std::string, int> call_ids;
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     if (!is_call(ir_[id].op)) continue;
     auto [it, fresh] = call_ids.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
     if (fresh) calls_.emplace_back();
     calls_[static_cast<size_t>(it->second)].push_back(id);
-    call_of_[static_cast<size_t>(id)] = it->second;
+    call_of_[id] = it->second;
   }
   call_operands_.resize(calls_.size());
   // Calls read row-major memory, and scatters start from it.
-  const auto read_whole = [&](int node) {
-    const std::span<const int> readers = users_[static_cast<size_t>(node)];
-    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+  const auto read_whole = [&](NodeId node) {
+    const std::span<const NodeId> readers = users_[node];
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
       return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) ||
              (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
     });
   };
-  const std::vector<int> outputs = escapes(ir_);
-  for (const std::vector<int>& results : calls_) {
+  const NodeCounts outputs = escapes(ir_);
+  for (const std::vector<NodeId>& results : calls_) {
     if (!is_attention(ir_[results[0]])) continue;
-    for (const int id : results)
-      if (strides_[static_cast<size_t>(id)].empty() && !read_whole(id))
-        strides_[static_cast<size_t>(id)] = preferred_strides(ir_, users_, id);
+    for (const NodeId id : results)
+      if (strides_[id].empty() && !read_whole(id)) strides_[id] = preferred_strides(ir_, users_, id);
     pack_results(results);
   }
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::dot) continue;
     DotChain chain = chain_of(id, outputs);
     if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second)
       chain.sum = -1, chain.summed = kernel::OperandSum::none;
-    const int result = chain.result;
+    const NodeId result = chain.result;
     if (result != id) {
-      base_root_[static_cast<size_t>(id)] = false;
+      base_root_[id] = false;
       mark(result);
     }
     dot_result_[result] = chain;
     if (chain.pre_activation >= 0) {
       mark(chain.pre_activation);
-      for (const int node : {result, chain.pre_activation})
-        strides_[static_cast<size_t>(node)] = row_major_strides(ir_[node].type.shape);
+      for (const NodeId node : {result, chain.pre_activation}) strides_[node] = row_major_strides(ir_[node].type.shape);
       if (chain.pre_activation_is == kernel::PreActivation::stored) pre_activation_of_[chain.pre_activation] = result;
     }
-    if (strides_[static_cast<size_t>(result)].empty() && !read_whole(result))
-      strides_[static_cast<size_t>(result)] = preferred_strides(ir_, users_, result);
+    if (strides_[result].empty() && !read_whole(result)) strides_[result] = preferred_strides(ir_, users_, result);
   }
-  for (int id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
-    if (const int cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
+    if (const NodeId cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     const IrNode& node = ir_[id];
     if (node.op == Op::dot)
-      for (int operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
+      for (NodeId operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
     if (writes_operand(node.op))
       mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
     if (is_attention(node)) {
       for (size_t k = kv_caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
         mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
-    } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])].empty()) {
+    } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[id])].empty()) {
       // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
       // same.
-      std::vector<int>& operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(id)])];
-      for (int operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
-      for (int operand : operands) mark(operand);
+      std::vector<NodeId>& operands = call_operands_[static_cast<size_t>(call_of_[id])];
+      for (NodeId operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
+      for (NodeId operand : operands) mark(operand);
     }
     if (node.op == Op::gather) {
-      int base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
+      NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
       if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
       // A few elements of something large are fetched at once: its memory need not wait for whoever reads them.
       if (!is_leaf(ir_, base) &&
@@ -132,24 +129,25 @@ void Grouper::find_roots() {
   }
   if (target_) mark_scatter_rows();
   for (const auto& [result, chain] : dot_result_) {
-    for (int operand : {chain.bias, chain.residual})
+    for (NodeId operand : {chain.bias, chain.residual})
       if (operand >= 0) mark(operand);
     for (int scale : chain.scales) mark(scale);
   }
-  for (int id = 0; id < ir_.size(); ++id)
+  for (NodeId id = 0; id < ir_.size(); ++id)
     if (ir_[id].gemv) mark_gemv_vector(id);
-  for (int id = 0; id < ir_.size(); ++id)
+  for (NodeId id = 0; id < ir_.size(); ++id)
     if (ir_[id].gemv) mark_gemv_result(id, outputs);
-  for (int id = 0; id < ir_.size(); ++id)
-    if (strides_[static_cast<size_t>(id)].empty())
-      strides_[static_cast<size_t>(id)] = row_major_strides(ir_[id].type.shape);
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (strides_[id].empty()) strides_[id] = row_major_strides(ir_[id].type.shape);
 }
 
 /// Marks the vector of a GEMV (rewrite/gemv.h) as a root, in its narrow dtype: every program of the GEMV reads it, so
 /// it is computed once, and before any cast that widens it.
-void Grouper::mark_gemv_vector(int reduction) {
-  const auto widens = [&](int id) { return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype); };
-  std::vector<int> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
+void Grouper::mark_gemv_vector(NodeId reduction) {
+  const auto widens = [&](NodeId id) {
+    return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype);
+  };
+  std::vector<NodeId> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
   while (!factors.empty()) {
     int row = factors.back();
     factors.pop_back();
@@ -162,23 +160,21 @@ void Grouper::mark_gemv_vector(int reduction) {
       factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
     else if (ir_[reduction].scaled && ir_[row].op == Op::mul)
       factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
-    else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[static_cast<size_t>(row)] = true;
+    else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[row] = true;
   }
 }
 
 /// Marks the last value of the elementwise chain that a GEMV's result alone goes through: the vector of the next GEMV.
-void Grouper::mark_gemv_result(int reduction, const std::vector<int>& outputs) {
+void Grouper::mark_gemv_result(NodeId reduction, const NodeCounts& outputs) {
   int last = reduction;
-  for (int id = reduction;;) {
-    const std::span<const int> readers = users_[static_cast<size_t>(id)];
-    if (readers.size() != 1 || outputs[static_cast<size_t>(id)] > 0 ||
-        (id != reduction && base_root_[static_cast<size_t>(id)]))
-      break;
+  for (NodeId id = reduction;;) {
+    const std::span<const NodeId> readers = users_[id];
+    if (readers.size() != 1 || outputs[id] > 0 || (id != reduction && base_root_[id])) break;
     id = readers[0];
     if (is_elementwise(ir_[id].op)) last = id;
     else if (ir_[id].op != Op::reshape) break;
   }
-  base_root_[static_cast<size_t>(last)] = true;
+  base_root_[last] = true;
   gemv_results_.insert(last);
 }
 
@@ -189,19 +185,19 @@ void Grouper::form() {
   readers_.assign(ir_.nodes.size(), {});
   by_signature_.clear();
   group_of_.assign(ir_.nodes.size(), -1);
-  for (int id = ir_.size(); id-- > 0;)
+  for (NodeId id = ir_.size(); id-- > 0;)
     if (is_root(id)) assign(id);
   if (target_ && target_->machine().wants_many_programs()) join_columns();
 }
 
 /// A new group computes what those before it read: it comes first of all.
-int Grouper::add_group(std::unique_ptr<Work> work) {
+GroupId Grouper::add_group(std::unique_ptr<Work> work) {
   work->rank = -static_cast<int64_t>(groups_.size());
   groups_.push_back(std::move(work));
-  return static_cast<int>(groups_.size()) - 1;
+  return groups_.count() - 1;
 }
 
-void Grouper::assign(int node) {
+void Grouper::assign(NodeId node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
     if (pre_activation_of_.contains(it->second.pre_activation) &&
         pre_activation_of_.at(it->second.pre_activation) == node)
@@ -223,38 +219,38 @@ void Grouper::assign(int node) {
   begin_group(node);
 }
 
-void Grouper::request(int g, int node, std::vector<Expr> index, bool conditional) {
-  Work& work = *groups_[static_cast<size_t>(g)];
+void Grouper::request(GroupId g, NodeId node, std::vector<Expr> index, bool conditional) {
+  Work& work = *groups_[g];
   auto [it, fresh] = work.requests.try_emplace(node, Request{index, !conditional});
   if (fresh) {
-    readers_[static_cast<size_t>(node)].push_back(g);
-    if (int producer = group_of_[static_cast<size_t>(node)]; producer >= 0) connect(producer, g);
+    readers_[node].push_back(g);
+    if (GroupId producer = group_of_[node]; producer >= 0) connect(producer, g);
   } else if (conditional || it->second.index != index) {
     it->second.same = false;
   }
 }
 
 /// Roots that a `depends` node waits for are read by nobody, but the group comes after theirs.
-void Grouper::wait_for(int g, int depends) {
-  const std::vector<int>& inputs = ir_[depends].inputs;
+void Grouper::wait_for(GroupId g, int depends) {
+  const std::vector<NodeId>& inputs = ir_[depends].inputs;
   for (size_t k = 1; k < inputs.size(); ++k) {
     if (is_root(inputs[k]) || is_leaf(ir_, inputs[k])) request(g, inputs[k], {}, true);
     else
-      for (int id : sources(inputs[k])) request(g, id, {}, true);
+      for (NodeId id : sources(inputs[k])) request(g, id, {}, true);
   }
 }
 
 /// The same for a view that is read as it lies in memory.
-void Grouper::wait_along(int g, int view, int base) {
-  for (int id = view; id != base && is_movement(ir_[id].op) && !is_root(id); id = ir_[id].inputs[0])
+void Grouper::wait_along(GroupId g, int view, NodeId base) {
+  for (NodeId id = view; id != base && is_movement(ir_[id].op) && !is_root(id); id = ir_[id].inputs[0])
     if (ir_[id].op == Op::depends) wait_for(g, id);
 }
 
 /// Records what the value of `node` at `index` is computed from, down to roots and leaves.
-void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional) {
+void Grouper::collect(GroupId g, NodeId node, std::vector<Expr> index, bool conditional) {
   IndexTuples tuples;
   std::vector<std::tuple<int, int, bool>> pending{{node, tuples.of(std::move(index)), conditional}};
-  ix::Context& cx = *groups_[static_cast<size_t>(g)]->group.cx;
+  ix::Context& cx = *groups_[g]->group.cx;
   bool first = true;
   while (!pending.empty()) {
     const auto [id, tuple, guarded] = pending.back();
@@ -266,12 +262,11 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
       request(g, id, at, guarded);
       continue;
     }
-    groups_[static_cast<size_t>(g)]->inlined.insert(id);
+    groups_[g]->inlined.insert(id);
     const IrNode& n = ir_[id];
     if (is_elementwise(n.op) &&
-        std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
-                    [&](int user) { return ir_[user].op == Op::broadcast; }))
-      groups_[static_cast<size_t>(g)]->first_index.try_emplace(id, at);
+        std::any_of(users_[id].begin(), users_[id].end(), [&](NodeId user) { return ir_[user].op == Op::broadcast; }))
+      groups_[g]->first_index.try_emplace(id, at);
     if (n.op == Op::concat) {
       for (Access& access : push_concat(cx, ir_, id, at))
         pending.emplace_back(access.node, tuples.of(std::move(access.index)), true);
@@ -299,15 +294,15 @@ void Grouper::collect(int g, int node, std::vector<Expr> index, bool conditional
     } else {
       if (!is_elementwise(n.op) && !n.inputs.empty())
         throw_internal("group", "cannot be computed inline: " + print(ir_, id));
-      for (int input : n.inputs) pending.emplace_back(input, tuple, guarded);
+      for (NodeId input : n.inputs) pending.emplace_back(input, tuple, guarded);
     }
   }
 }
 
-void Grouper::append_root(int g, Root root) {
-  Work& work = *groups_[static_cast<size_t>(g)];
-  group_of_[static_cast<size_t>(root.node)] = g;
-  for (int reader : readers_[static_cast<size_t>(root.node)]) connect(g, reader);
+void Grouper::append_root(GroupId g, Root root) {
+  Work& work = *groups_[g];
+  group_of_[root.node] = g;
+  for (GroupId reader : readers_[root.node]) connect(g, reader);
   const IrNode& node = ir_[root.node];
   if (root.kind == RootKind::reduce) {
     // The operand's index: the reduction's own, with the inner variables put in at the reduced axes.
@@ -331,7 +326,7 @@ void Grouper::append_root(int g, Root root) {
   work.group.roots.insert(work.group.roots.begin(), std::move(root));
 }
 
-void Grouper::begin_group(int node) {
+void Grouper::begin_group(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.signature = signature_of(node);
   const IrNode& n = ir_[node];
@@ -346,87 +341,87 @@ void Grouper::begin_group(int node) {
       work->group.domain.push_back({work->group.seed_index[axis], shape[axis], reduced});
     if (!reduced) root.index.push_back(work->group.seed_index[axis]);
   }
-  by_signature_[work->group.signature].push_back(static_cast<int>(groups_.size()));
-  int g = add_group(std::move(work));
+  by_signature_[work->group.signature].push_back(groups_.count());
+  GroupId g = add_group(std::move(work));
   append_root(g, std::move(root));
 }
 
-void Grouper::assign_dot(int node) {
+void Grouper::assign_dot(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
   work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), policy_.numerics);
   const DotPlan& plan = work->group.dot;
-  std::vector<int> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
+  std::vector<NodeId> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
   if (plan.sum >= 0) results.push_back(plan.sum);
   if (plan.desc.pre_activation == kernel::PreActivation::stored) results.push_back(plan.pre_activation);
   if (plan.desc.pre_activation == kernel::PreActivation::derivative) operands.push_back(plan.pre_activation);
   operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
-  const int g = assign_results(std::move(work), results, operands);
+  const GroupId g = assign_results(std::move(work), results, operands);
   const IrNode& dot = ir_[dot_result_.at(node).dot];
   wait_along(g, dot.inputs[0], plan.a);
   wait_along(g, dot.inputs[1], plan.b);
 }
 
 /// A group of one root, which its class computes from what lies in memory.
-void Grouper::assign_alone(int node) {
+void Grouper::assign_alone(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
   work->group.roots.push_back({node, RootKind::full, {}});
   if (const auto sums = scatter_rows_.find(node); sums != scatter_rows_.end()) work->group.scatter_rows = sums->second;
-  int g = add_group(std::move(work));
-  group_of_[static_cast<size_t>(node)] = g;
-  for (int reader : readers_[static_cast<size_t>(node)]) connect(g, reader);
-  std::set<int> inlined;
-  for (int id : sources(node, &inlined)) request(g, id, {}, true);
-  groups_[static_cast<size_t>(g)]->inlined = std::move(inlined);
+  GroupId g = add_group(std::move(work));
+  group_of_[node] = g;
+  for (GroupId reader : readers_[node]) connect(g, reader);
+  std::set<NodeId> inlined;
+  for (NodeId id : sources(node, &inlined)) request(g, id, {}, true);
+  groups_[g]->inlined = std::move(inlined);
 }
 
 /// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is
 /// placed with the first of them.
-void Grouper::assign_call(int node) {
-  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+void Grouper::assign_call(NodeId node) {
+  const std::vector<NodeId>& results = calls_[static_cast<size_t>(call_of_[node])];
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::call;
   CallPlan& plan = work->group.call;
   const IrNode& n = ir_[node];
   std::vector<graph::Type> types;
-  for (int input : n.inputs) types.push_back(ir_[input].type);
-  plan.operands = call_operands_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+  for (NodeId input : n.inputs) types.push_back(ir_[input].type);
+  plan.operands = call_operands_[static_cast<size_t>(call_of_[node])];
   plan.op = n.op;
   plan.control = n.attrs->control;
   plan.desc = call_desc(n.attrs, types, n.results, policy_.numerics);
   if (plan.control) plan.desc.name = graph::row(n.op).name;
   plan.results.assign(n.results.size(), -1);
-  for (int id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
+  for (NodeId id : results) plan.results[static_cast<size_t>(ir_[id].output)] = id;
   for (size_t k = 0; k < plan.results.size(); ++k) plan.desc.outputs[k].used = plan.results[k] >= 0;
-  const std::vector<int> operands = plan.operands;
+  const std::vector<NodeId> operands = plan.operands;
   assign_results(std::move(work), results, operands);
 }
 
-void Grouper::assign_attention(int node) {
-  const std::vector<int>& results = calls_[static_cast<size_t>(call_of_[static_cast<size_t>(node)])];
+void Grouper::assign_attention(NodeId node) {
+  const std::vector<NodeId>& results = calls_[static_cast<size_t>(call_of_[node])];
   if (node != results.front()) return;
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::attention;
-  std::vector<int> by_output(ir_[node].results.size(), -1);
-  for (int id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
+  std::vector<NodeId> by_output(ir_[node].results.size(), -1);
+  for (NodeId id : results) by_output[static_cast<size_t>(ir_[id].output)] = id;
   const auto appended = kv_caches_.find(node);
   work->group.attention = plan_attention(ir_, strides_, base_root_, by_output, packed_,
-                                         appended == kv_caches_.end() ? -1 : appended->second);
+                                         appended == kv_caches_.end() ? NodeId{} : appended->second);
   if (appended != kv_caches_.end()) return assign_with_kv_append(std::move(work), results, appended->second);
   const AttentionPlan& plan = work->group.attention;
-  std::vector<int> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+  std::vector<NodeId> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
   if (plan.region.derivative)
-    for (int id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
+    for (NodeId id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
   const auto pack = packed_.find(node);
-  assign_results(std::move(work), pack != packed_.end() ? std::vector<int>{pack->second.node} : results, operands);
+  assign_results(std::move(work), pack != packed_.end() ? std::vector<NodeId>{pack->second.node} : results, operands);
 }
 
 /// Adds decode attention with a fused KV append: its group computes the query and the appended row itself.
-void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<int> results, int cache) {
-  std::set<int> inlined, read = sources(cache, &inlined);
-  const int query = ir_[results[0]].inputs[0];
+void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<NodeId> results, NodeId cache) {
+  std::set<NodeId> inlined, read = sources(cache, &inlined);
+  const NodeId query = ir_[results[0]].inputs[0];
   if (is_leaf(ir_, query) || is_root(query)) {
     read.insert(query);
   } else {
@@ -440,15 +435,15 @@ void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<int>
 }
 
 /// A group whose roots are the results of one call.
-int Grouper::assign_results(std::unique_ptr<Work> work, const std::vector<int>& results,
-                            const std::vector<int>& operands) {
-  for (int id : results) work->group.roots.push_back({id, RootKind::full, {}});
-  int g = add_group(std::move(work));
-  for (int id : results) {
-    group_of_[static_cast<size_t>(id)] = g;
-    for (int reader : readers_[static_cast<size_t>(id)]) connect(g, reader);
+GroupId Grouper::assign_results(std::unique_ptr<Work> work, const std::vector<NodeId>& results,
+                                const std::vector<NodeId>& operands) {
+  for (NodeId id : results) work->group.roots.push_back({id, RootKind::full, {}});
+  GroupId g = add_group(std::move(work));
+  for (NodeId id : results) {
+    group_of_[id] = g;
+    for (GroupId reader : readers_[id]) connect(g, reader);
   }
-  for (int operand : operands)
+  for (NodeId operand : operands)
     if (operand >= 0) request(g, operand, {}, true);
   return g;
 }
@@ -461,36 +456,36 @@ Grouping Grouper::finish() {
   // program order.
   const auto taken_over =
       std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
-  std::vector<int> waiting(groups_.size());
+  IndexedVector<GroupId, int> waiting(groups_.size());
   for (const auto& work : groups_)
-    for (int consumer : work->consumers) ++waiting[static_cast<size_t>(consumer)];
-  auto first_root = [&](int g) {
-    int id = ir_.size();
-    for (const Root& root : groups_[static_cast<size_t>(g)]->group.roots) id = std::min(id, root.node);
+    for (GroupId consumer : work->consumers) ++waiting[consumer];
+  auto first_root = [&](GroupId g) {
+    NodeId id = ir_.size();
+    for (const Root& root : groups_[g]->group.roots) id = std::min(id, root.node);
     return id;
   };
-  std::set<std::pair<int, int>> ready;
+  std::set<std::pair<int, GroupId>> ready;
   for (size_t g = 0; g < groups_.size(); ++g)
     if (waiting[g] == 0 && !groups_[g]->group.roots.empty())
       ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
-  std::vector<int> new_value(groups_.size(), -1);
+  IndexedVector<GroupId, int> new_value(groups_.size(), -1);
   while (!ready.empty()) {
-    int g = ready.begin()->second;
+    GroupId g = ready.begin()->second;
     ready.erase(ready.begin());
-    new_value[static_cast<size_t>(g)] = static_cast<int>(result.groups.size());
-    Work& work = *groups_[static_cast<size_t>(g)];
+    new_value[g] = static_cast<int>(result.groups.size());
+    Work& work = *groups_[g];
     for (const auto& [id, request] : work.requests) work.group.reads.push_back(id);
-    for (int consumer : work.consumers)
-      if (--waiting[static_cast<size_t>(consumer)] == 0) ready.insert({first_root(consumer), consumer});
+    for (GroupId consumer : work.consumers)
+      if (--waiting[consumer] == 0) ready.insert({first_root(consumer), consumer});
     result.groups.push_back(std::move(work.group));
   }
   check(result.groups.size() + static_cast<size_t>(taken_over) == groups_.size(), "group",
         "groups wait for each other");
   result.is_root.resize(ir_.nodes.size());
-  for (int id = 0; id < ir_.size(); ++id) result.is_root[static_cast<size_t>(id)] = is_root(id);
+  for (NodeId id = 0; id < ir_.size(); ++id) result.is_root[id] = is_root(id);
   result.group_of = group_of_;
-  for (int& g : result.group_of)
-    if (g >= 0) g = new_value[static_cast<size_t>(g)];
+  for (GroupId& g : result.group_of)
+    if (g >= 0) g = new_value[g];
   result.strides = strides_;
   return result;
 }

@@ -13,16 +13,16 @@ namespace weft::compiler {
 struct GroupCheck {
   const Ir& ir;
   const Grouping& grouping;
-  int g;
+  GroupId g;
 
-  const Group& group() const { return grouping.groups[static_cast<size_t>(g)]; }
-  [[noreturn]] void fail(std::string_view rule, int node) const;
-  void require(bool ok, std::string_view rule, int node) const {
+  const Group& group() const { return grouping.groups[g]; }
+  [[noreturn]] void fail(std::string_view rule, NodeId node) const;
+  void require(bool ok, std::string_view rule, NodeId node) const {
     if (!ok) fail(rule, node);
   }
   /// Lies `node` in memory?
-  bool in_memory(int node) const {
-    return node >= 0 && node < ir.size() && (is_leaf(ir, node) || grouping.is_root[static_cast<size_t>(node)]);
+  bool in_memory(NodeId node) const {
+    return node >= 0 && node < ir.size() && (is_leaf(ir, node) || grouping.is_root[node]);
   }
 };
 
@@ -36,16 +36,16 @@ void verify_attention(const GroupCheck& check);
 void verify_scatter(const GroupCheck& check);
 
 /// What a group's plan says it reads beside what its inlined nodes do, ascending.
-std::vector<int> planned_reads(const GroupCheck& check);
+std::vector<NodeId> planned_reads(const GroupCheck& check);
 /// What the views of a product's operands wait for (graph::Op::depends): nodes, in memory or not.
-std::vector<int> waited_for(const GroupCheck& check);
+std::vector<NodeId> waited_for(const GroupCheck& check);
 
 /// A walk from a rows group's roots to all that they are computed from, with the position of each read.
 class PointWalk {
  public:
   struct Read {
-    int root;  // which computes it: its number in the group
-    int node;
+    NodeId root;  // which computes it: its number in the group
+    NodeId node;
     std::vector<ix::Expr> index;  // in the walk's own context
     bool conditional;             // of one of several, behind a predicate, or at an index that was itself read
   };
@@ -61,7 +61,7 @@ class PointWalk {
   ix::Expr copy(ix::Expr e);
   std::vector<ix::Expr> copy(const std::vector<ix::Expr>& index);
   /// The element of `node` at the index, by the strides of its memory.
-  ix::Expr offset(int node, const std::vector<ix::Expr>& index);
+  ix::Expr offset(NodeId node, const std::vector<ix::Expr>& index);
 
  private:
   void walk(size_t root);

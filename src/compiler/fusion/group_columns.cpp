@@ -18,7 +18,7 @@ constexpr int64_t most_columns = 8192;  // a row in registers
 constexpr int64_t most_sums = 4;        // of one group: each has registers of its own
 
 /// The first half of a reduction in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
-bool is_column_part(const Ir& ir, int node) {
+bool is_column_part(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::reduce || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
   const Shape& shape = ir[n.inputs[0]].type.shape;
@@ -28,9 +28,9 @@ bool is_column_part(const Ir& ir, int node) {
 }  // namespace
 
 /// What the value of `node` reads, each at one position and under no condition; false where that is not so.
-bool Grouper::plain_reads(Group& group, int node, std::vector<Expr> index, Reads& reads) const {
-  std::vector<std::pair<int, std::vector<Expr>>> pending{{node, std::move(index)}};
-  std::map<int, std::vector<Expr>> seen;
+bool Grouper::plain_reads(Group& group, NodeId node, std::vector<Expr> index, Reads& reads) const {
+  std::vector<std::pair<NodeId, std::vector<Expr>>> pending{{node, std::move(index)}};
+  std::map<NodeId, std::vector<Expr>> seen;
   while (!pending.empty()) {
     auto [id, at] = std::move(pending.back());
     pending.pop_back();
@@ -46,7 +46,7 @@ bool Grouper::plain_reads(Group& group, int node, std::vector<Expr> index, Reads
       if (access.valid) return false;
       pending.emplace_back(access.node, std::move(access.index));
     } else if (is_elementwise(n.op) || n.op == Op::constant) {
-      for (int input : n.inputs) pending.emplace_back(input, at);
+      for (NodeId input : n.inputs) pending.emplace_back(input, at);
     } else {
       return false;
     }
@@ -55,11 +55,11 @@ bool Grouper::plain_reads(Group& group, int node, std::vector<Expr> index, Reads
 }
 
 /// Takes a group without roots out of the graph of groups.
-void Grouper::leave(int g) {
-  Work& work = *groups_[static_cast<size_t>(g)];
-  for (int other : work.consumers) std::erase(groups_[static_cast<size_t>(other)]->producers, g);
-  for (int other : work.producers) std::erase(groups_[static_cast<size_t>(other)]->consumers, g);
-  for (const auto& [node, request] : work.requests) std::erase(readers_[static_cast<size_t>(node)], g);
+void Grouper::leave(GroupId g) {
+  Work& work = *groups_[g];
+  for (GroupId other : work.consumers) std::erase(groups_[other]->producers, g);
+  for (GroupId other : work.producers) std::erase(groups_[other]->consumers, g);
+  for (const auto& [node, request] : work.requests) std::erase(readers_[node], g);
   work.consumers.clear();
   work.producers.clear();
   work.requests.clear();
@@ -68,7 +68,7 @@ void Grouper::leave(int g) {
 }
 
 bool Grouper::join_columns(int columns, int rows) {
-  Work &from = *groups_[static_cast<size_t>(columns)], &to = *groups_[static_cast<size_t>(rows)];
+  Work &from = *groups_[columns], &to = *groups_[rows];
   Group& group = to.group;
   if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_reduction() ||
       phase_of(to) != phase_of(from))
@@ -119,31 +119,31 @@ bool Grouper::join_columns(int columns, int rows) {
     }
   }
   if (!shares) return false;
-  for (int producer : from.producers)
+  for (GroupId producer : from.producers)
     if (producer != rows && reaches(rows, producer)) return false;
-  for (int consumer : from.consumers)
+  for (GroupId consumer : from.consumers)
     if (reaches(consumer, rows)) return false;
 
   const std::vector<Root> roots = std::move(from.group.roots);
-  const std::vector<int> consumers = from.consumers;
+  const std::vector<GroupId> consumers = from.consumers;
   from.group.roots.clear();
   leave(columns);
   for (const Root& root : roots) {
     std::vector<Expr> index(at.begin(), at.end());
     index.erase(index.begin() + 1);
-    group_of_[static_cast<size_t>(root.node)] = rows;
+    group_of_[root.node] = rows;
     group.roots.push_back({root.node, RootKind::column, std::move(index)});
     collect(rows, ir_[root.node].inputs[0], at, false);
   }
   for (const Root& root : group.roots)
-    if (to.requests.erase(root.node) > 0) std::erase(readers_[static_cast<size_t>(root.node)], rows);
-  for (int consumer : consumers) connect(rows, consumer);
+    if (to.requests.erase(root.node) > 0) std::erase(readers_[root.node], rows);
+  for (GroupId consumer : consumers) connect(rows, consumer);
   return true;
 }
 
 void Grouper::join_columns() {
-  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
-    const Work& work = *groups_[static_cast<size_t>(g)];
+  for (GroupId g = 0; g < groups_.count(); ++g) {
+    const Work& work = *groups_[g];
     const auto& roots = work.group.roots;
     if (work.group.kind != Group::Kind::rows || roots.empty()) continue;
     const auto same_cut = [&](const Root& r) {
@@ -151,12 +151,12 @@ void Grouper::join_columns() {
              ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape;
     };
     if (!std::all_of(roots.begin(), roots.end(), same_cut)) continue;
-    std::vector<int> candidates;  // who makes what is reduced, then who reads it
+    std::vector<GroupId> candidates;  // who makes what is reduced, then who reads it
     for (const auto& [id, request] : work.requests)
-      if (group_of_[static_cast<size_t>(id)] >= 0) candidates.push_back(group_of_[static_cast<size_t>(id)]);
+      if (group_of_[id] >= 0) candidates.push_back(group_of_[id]);
     for (const auto& [id, request] : work.requests)
       if (volume(ir_[id].type.shape) >= volume(ir_[ir_[roots[0].node].inputs[0]].type.shape))
-        for (int reader : readers_[static_cast<size_t>(id)]) candidates.push_back(reader);
+        for (GroupId reader : readers_[id]) candidates.push_back(reader);
     for (int candidate : candidates)
       if (join_columns(g, candidate)) break;
   }

@@ -14,14 +14,14 @@ using graph::Op;
 using ix::Expr;
 
 /// Groups that can be reached along the edges (or against them), `from` among them, with ranks up to (down to) `limit`.
-std::vector<int> Grouper::search(int from, bool forward, int64_t limit) const {
+std::vector<GroupId> Grouper::search(GroupId from, bool forward, int64_t limit) const {
   const int64_t mark = ++searches_;
-  std::vector<int> found{from};
-  groups_[static_cast<size_t>(from)]->seen = mark;
+  std::vector<GroupId> found{from};
+  groups_[from]->seen = mark;
   for (size_t k = 0; k < found.size(); ++k) {
-    const Work& work = *groups_[static_cast<size_t>(found[k])];
+    const Work& work = *groups_[found[k]];
     for (int next : forward ? work.consumers : work.producers) {
-      const Work& w = *groups_[static_cast<size_t>(next)];
+      const Work& w = *groups_[next];
       if (w.seen == mark || (forward ? w.rank > limit : w.rank < limit)) continue;
       w.seen = mark;
       found.push_back(next);
@@ -31,32 +31,30 @@ std::vector<int> Grouper::search(int from, bool forward, int64_t limit) const {
 }
 
 /// Returns whether some path of edges leads from group `from` to group `to`.
-bool Grouper::reaches(int from, int to) const {
+bool Grouper::reaches(GroupId from, GroupId to) const {
   if (from == to) return true;
-  const int64_t limit = groups_[static_cast<size_t>(to)]->rank;
-  if (groups_[static_cast<size_t>(from)]->rank > limit) return false;
+  const int64_t limit = groups_[to]->rank;
+  if (groups_[from]->rank > limit) return false;
   search(from, true, limit);
-  return groups_[static_cast<size_t>(to)]->seen == searches_;
+  return groups_[to]->seen == searches_;
 }
 
 /// Adds an edge and keeps the ranks in topological order: only groups between the two are moved (Pearce and Kelly, "A
 /// dynamic topological sort algorithm for directed acyclic graphs", 2007).
-void Grouper::connect(int producer, int consumer) {
+void Grouper::connect(GroupId producer, GroupId consumer) {
   if (producer == consumer) return;
-  Work &p = *groups_[static_cast<size_t>(producer)], &c = *groups_[static_cast<size_t>(consumer)];
+  Work &p = *groups_[producer], &c = *groups_[consumer];
   if (std::find(p.consumers.begin(), p.consumers.end(), consumer) != p.consumers.end()) return;
   if (p.rank > c.rank) {
-    std::vector<int> before = search(producer, false, c.rank), after = search(consumer, true, p.rank);
-    auto by_rank = [&](int a, int b) {
-      return groups_[static_cast<size_t>(a)]->rank < groups_[static_cast<size_t>(b)]->rank;
-    };
+    std::vector<GroupId> before = search(producer, false, c.rank), after = search(consumer, true, p.rank);
+    auto by_rank = [&](int a, int b) { return groups_[a]->rank < groups_[b]->rank; };
     std::sort(before.begin(), before.end(), by_rank);
     std::sort(after.begin(), after.end(), by_rank);
     before.insert(before.end(), after.begin(), after.end());
     std::vector<int64_t> ranks;
-    for (int g : before) ranks.push_back(groups_[static_cast<size_t>(g)]->rank);
+    for (GroupId g : before) ranks.push_back(groups_[g]->rank);
     std::sort(ranks.begin(), ranks.end());
-    for (size_t k = 0; k < before.size(); ++k) groups_[static_cast<size_t>(before[k])]->rank = ranks[k];
+    for (size_t k = 0; k < before.size(); ++k) groups_[before[k]]->rank = ranks[k];
   }
   p.consumers.push_back(consumer);
   c.producers.push_back(producer);
@@ -93,7 +91,7 @@ bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const s
 namespace {
 
 /// Returns the extents of the axes that a reduction runs over, except those of 1.
-std::vector<Dim> reduced_extents(const Ir& ir, int reduction) {
+std::vector<Dim> reduced_extents(const Ir& ir, NodeId reduction) {
   std::vector<Dim> extents;
   for (int64_t axis : ir[reduction].attrs->axes) {
     Dim extent = ir[ir[reduction].inputs[0]].type.shape[static_cast<size_t>(axis)];
@@ -106,14 +104,14 @@ std::vector<Dim> reduced_extents(const Ir& ir, int reduction) {
 
 /// Is a value for each row made from reductions over as much as the domain has? Then those will be computed where the
 /// domain's rows are.
-bool Grouper::depends_on_reduction(int node, const std::vector<DomainVariable>& domain) const {
+bool Grouper::depends_on_reduction(NodeId node, const std::vector<DomainVariable>& domain) const {
   constexpr size_t looked_at = 16;
   int64_t points = 1;
   for (const DomainVariable& v : domain) points *= v.extent.bound();
-  std::set<int> seen;
-  std::vector<int> pending{node};
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending{node};
   while (!pending.empty() && seen.size() < looked_at) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
     if (!seen.insert(id).second || is_leaf(ir_, id)) continue;
     if (ir_[id].op == Op::reduce) {
@@ -127,7 +125,7 @@ bool Grouper::depends_on_reduction(int node, const std::vector<DomainVariable>& 
 
 /// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the
 /// group goes on.
-bool Grouper::aligned(Group& group, int node, const std::vector<Expr>& index, Root& root,
+bool Grouper::aligned(Group& group, NodeId node, const std::vector<Expr>& index, Root& root,
                       std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
   bool is_reduction = ir_[node].op == Op::reduce;
@@ -194,20 +192,20 @@ bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vect
 
 /// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them
 /// walk along memory. What rests on sums of its rows is not made that way.
-bool Grouper::short_rows(int node, const std::vector<DomainVariable>& domain) const {
+bool Grouper::short_rows(NodeId node, const std::vector<DomainVariable>& domain) const {
   constexpr int64_t least = 32, most = 128;
   if (!target_ || !target_->machine().simt || domain.empty() || domain.back().inner) return false;
   const int64_t length = domain.back().extent.bound();
   if (length < least || length > most) return false;
-  const std::set<int> from = sources(node);
-  return std::none_of(from.begin(), from.end(), [&](int id) {
+  const std::set<NodeId> from = sources(node);
+  return std::none_of(from.begin(), from.end(), [&](NodeId id) {
     return ir_[id].op == Op::reduce && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
   });
 }
 
 /// A sum of very many reductions (the norm of all gradients) would be one kernel whose code grows with the model;
 /// reductions of their own are launched together.
-bool Grouper::takes_reduction(const Group& group, int node) const {
+bool Grouper::takes_reduction(const Group& group, NodeId node) const {
   constexpr int most = 8;
   if (ir_[node].op != Op::reduce) return true;
   return std::count_if(group.roots.begin(), group.roots.end(),
@@ -217,18 +215,17 @@ bool Grouper::takes_reduction(const Group& group, int node) const {
 /// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would
 /// make as well, still read the old one? The new value would have to wait in memory of its own and be copied at the
 /// end.
-bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
-  return std::any_of(groups_[static_cast<size_t>(g)]->group.roots.begin(),
-                     groups_[static_cast<size_t>(g)]->group.roots.end(), [&](const Root& root) {
-                       const auto old = updated_.find(root.node);
-                       if (old == updated_.end()) return false;
-                       const std::vector<int>& of_old = readers_[static_cast<size_t>(
-                           old->second)];  // few, where `readers` of a number may be all groups of an optimizer
-                       return std::any_of(of_old.begin(), of_old.end(), [&](int other) {
-                         return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) &&
-                                groups_[static_cast<size_t>(other)]->requests.contains(old->second);
-                       });
-                     });
+bool Grouper::overwrites_early(GroupId g, const std::vector<GroupId>& readers) const {
+  return std::any_of(groups_[g]->group.roots.begin(), groups_[g]->group.roots.end(), [&](const Root& root) {
+    const auto old = updated_.find(root.node);
+    if (old == updated_.end()) return false;
+    const std::vector<GroupId>& of_old =
+        readers_[old->second];  // few, where `readers` of a number may be all groups of an optimizer
+    return std::any_of(of_old.begin(), of_old.end(), [&](GroupId other) {
+      return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) &&
+             groups_[other]->requests.contains(old->second);
+    });
+  });
 }
 
 /// Does one of the roots make a state's new value, and another one read the old one? A group with a reduction cannot do
@@ -236,11 +233,11 @@ bool Grouper::overwrites_early(int g, const std::vector<int>& readers) const {
 bool Grouper::reads_overwritten(const Group& group) const {
   constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a reduction of its own
   if (group.roots.size() > most) return false;
-  std::map<int, int> old;  // what is written over → by which root
+  std::map<NodeId, NodeId> old;  // what is written over → by which root
   for (const Root& root : group.roots)
     if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
   return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
-    const std::set<int> read = sources(root.node);
+    const std::set<NodeId> read = sources(root.node);
     return std::any_of(old.begin(), old.end(),
                        [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
   });
@@ -262,12 +259,12 @@ bool on_inner(const Root& root, const std::vector<DomainVariable>& domain) {
 
 }  // namespace
 
-bool Grouper::join_consumer(int node) {
+bool Grouper::join_consumer(NodeId node) {
   // The nearest reader first: it comes last among those placed.
-  std::vector<int> candidates = readers_[static_cast<size_t>(node)];
+  std::vector<GroupId> candidates = readers_[node];
   std::sort(candidates.rbegin(), candidates.rend());
-  for (int g : candidates) {
-    Work& work = *groups_[static_cast<size_t>(g)];
+  for (GroupId g : candidates) {
+    Work& work = *groups_[g];
     if (work.group.kind != Group::Kind::rows || phase_of(work) != ir_[node].phase ||
         !takes_reduction(work.group, node) || overwrites_early(g, candidates))
       continue;
@@ -283,8 +280,8 @@ bool Grouper::join_consumer(int node) {
     if (root.kind == RootKind::full && gemv_results_.contains(node) &&
         std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
       continue;
-    bool cycle =
-        std::any_of(candidates.begin(), candidates.end(), [&](int other) { return other != g && reaches(other, g); });
+    bool cycle = std::any_of(candidates.begin(), candidates.end(),
+                             [&](GroupId other) { return other != g && reaches(other, g); });
     if (cycle) continue;
     // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
     bool was_split =
@@ -301,7 +298,7 @@ bool Grouper::join_consumer(int node) {
   return false;
 }
 
-std::string Grouper::signature_of(int node) const {
+std::string Grouper::signature_of(NodeId node) const {
   const IrNode& n = ir_[node];
   if (n.op != Op::reduce) return "map " + to_string(n.type.shape);
   std::string text = "reduce " + to_string(ir_[n.inputs[0]].type.shape) + " over";
@@ -310,14 +307,14 @@ std::string Grouper::signature_of(int node) const {
 }
 
 /// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
-std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
-  std::set<int> found;
+std::set<NodeId> Grouper::sources(NodeId node, std::set<NodeId>* inlined) const {
+  std::set<NodeId> found;
   FlatSet seen;
-  std::vector<int> pending{node};
+  std::vector<NodeId> pending{node};
   while (!pending.empty()) {
-    const int reader = pending.back();
+    const NodeId reader = pending.back();
     pending.pop_back();
-    for (const int id : ir_[reader].inputs) {
+    for (const NodeId id : ir_[reader].inputs) {
       if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
       if (is_leaf(ir_, id) || is_root(id)) {
         found.insert(id);
@@ -331,8 +328,8 @@ std::set<int> Grouper::sources(int node, std::set<int>* inlined) const {
 }
 
 /// A map that became rows × inner is a sibling of reductions over the same inner axes.
-void Grouper::offer_to_reductions(int g) {
-  const Group& group = groups_[static_cast<size_t>(g)]->group;
+void Grouper::offer_to_reductions(GroupId g) {
+  const Group& group = groups_[g]->group;
   Shape shape;
   std::string axes;
   for (size_t axis = 0; axis < group.seed_index.size(); ++axis) {
@@ -346,27 +343,27 @@ void Grouper::offer_to_reductions(int g) {
 
 /// What is made of a reduction, row by row, beside another group that wants the reduction at its own rows: it goes
 /// there, so that reduction and readers are one group.
-bool Grouper::join_reduction_reader(int node) {
+bool Grouper::join_reduction_reader(NodeId node) {
   const IrNode& n = ir_[node];
   if (!is_elementwise(n.op)) return false;
   // Reductions that are read where the node stands: none of their elements is read anywhere else.
-  std::set<int> here, elsewhere, seen;
-  std::vector<int> pending{node};
+  std::set<NodeId> here, elsewhere, seen;
+  std::vector<NodeId> pending{node};
   while (!pending.empty()) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
-    for (const int input : ir_[id].inputs) {
+    for (const NodeId input : ir_[id].inputs) {
       if (is_root(input) && ir_[input].op == Op::reduce) here.insert(input);
       else if (is_root(input) || is_leaf(ir_, input) || !seen.insert(input).second) continue;
       else if (is_elementwise(ir_[input].op)) pending.push_back(input);
       else elsewhere.merge(sources(input));
     }
   }
-  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
-  for (const int reduction : here) {
+  const std::vector<GroupId>& read_by = readers_[node];
+  for (const NodeId reduction : here) {
     if (elsewhere.contains(reduction) || ir_[reduction].phase != n.phase) continue;
-    for (const int g : readers_[static_cast<size_t>(reduction)]) {
-      Work& work = *groups_[static_cast<size_t>(g)];
+    for (const GroupId g : readers_[reduction]) {
+      Work& work = *groups_[g];
       const auto request = work.requests.find(reduction);
       if (work.group.kind != Group::Kind::rows || !work.group.has_reduction() || phase_of(work) != n.phase ||
           !request->second.same)
@@ -376,7 +373,7 @@ bool Grouper::join_reduction_reader(int node) {
       if (!aligned(work.group, reduction, request->second.index, of_reduction, domain) ||
           !aligned(work.group, node, request->second.index, root, domain) || root.kind != RootKind::row)
         continue;
-      if (std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); })) continue;
+      if (std::any_of(read_by.begin(), read_by.end(), [&](GroupId reader) { return reaches(reader, g); })) continue;
       append_root(g, std::move(root));
       return true;
     }
@@ -386,15 +383,15 @@ bool Grouper::join_reduction_reader(int node) {
 
 /// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A
 /// reduction also fits a map over its operand's shape, which then becomes rows × inner.
-std::vector<int> Grouper::sibling_candidates(int node) const {
+std::vector<GroupId> Grouper::sibling_candidates(NodeId node) const {
   constexpr size_t considered = 8;
-  std::vector<int> candidates;
+  std::vector<GroupId> candidates;
   auto add = [&](const std::string& signature, bool maps) {
     auto it = by_signature_.find(signature);
     if (it == by_signature_.end()) return;
     for (size_t k = 0; k < std::min(considered, it->second.size()); ++k) {
-      int g = it->second[it->second.size() - 1 - k];
-      const auto& domain = groups_[static_cast<size_t>(g)]->group.domain;
+      GroupId g = it->second[it->second.size() - 1 - k];
+      const auto& domain = groups_[g]->group.domain;
       if (!maps || std::none_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; }))
         candidates.push_back(g);
     }
@@ -405,23 +402,23 @@ std::vector<int> Grouper::sibling_candidates(int node) const {
   return candidates;
 }
 
-bool Grouper::join_sibling(int node) {
+bool Grouper::join_sibling(NodeId node) {
   const IrNode& n = ir_[node];
   if (n.gemv)
     return false;  // products of one row with several matrices are segments of one launch, however many rows each has
-  std::vector<int> candidates = sibling_candidates(node);
+  std::vector<GroupId> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
-  std::set<int> reads = sources(node);
-  const std::vector<int>& read_by = readers_[static_cast<size_t>(node)];
-  for (int g : candidates) {
-    Work& work = *groups_[static_cast<size_t>(g)];
+  std::set<NodeId> reads = sources(node);
+  const std::vector<GroupId>& read_by = readers_[node];
+  for (GroupId g : candidates) {
+    Work& work = *groups_[g];
     if (phase_of(work) != n.phase) continue;
     bool shares = volume(n.type.shape) == 1 && n.op != Op::reduce;
-    shares = shares || std::any_of(reads.begin(), reads.end(), [&](int id) {
+    shares = shares || std::any_of(reads.begin(), reads.end(), [&](NodeId id) {
                return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;
              });
     // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
-    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](int reader) { return reaches(reader, g); }))
+    if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](GroupId reader) { return reaches(reader, g); }))
       continue;
     Root root{node, n.op == Op::reduce ? RootKind::reduce : RootKind::full, {}};
     bool split = false;
@@ -442,12 +439,12 @@ bool Grouper::join_sibling(int node) {
 
 /// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one
 /// is kept instead.
-bool Grouper::narrowed_later(int node, const std::vector<int>& groups_using) const {
-  for (int id = node; users_[static_cast<size_t>(id)].size() == 1;) {
-    const int reader = users_[static_cast<size_t>(id)][0];
+bool Grouper::narrowed_later(NodeId node, const NodeCounts& groups_using) const {
+  for (NodeId id = node; users_[id].size() == 1;) {
+    const NodeId reader = users_[id][0];
     const IrNode& n = ir_[reader];
     if (!is_elementwise(n.op) || is_root(reader) || n.type.shape != ir_[node].type.shape ||
-        groups_using[static_cast<size_t>(reader)] != groups_using[static_cast<size_t>(node)])
+        groups_using[reader] != groups_using[node])
       return false;
     if (n.type.dtype.size() < ir_[node].type.dtype.size()) return true;
     id = reader;

@@ -6,7 +6,7 @@ namespace weft::compiler {
 /// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit
 /// operands, which cuBLASLt has beside matmuls as well, are not: on a Hopper such a matmul takes a third longer than
 /// the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
-DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
+DotChain Grouper::chain_of(NodeId dot, const NodeCounts& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
   for (const bool followed : {true, false})
@@ -23,41 +23,41 @@ DotChain Grouper::chain_of(int dot, const std::vector<int>& outputs) {
 /// Returns whether the target's library takes the matmul with its whole chain, given the layouts that its arrays would
 /// have.
 bool Grouper::library_takes(const DotChain& chain) {
-  std::vector<int>
+  std::vector<NodeId>
       tried;  // strides for the question alone: a copy of all of them for each matmul would be a square of the layers
-  const auto set = [&](int node, Strides s) {
-    if (node < 0 || !strides_[static_cast<size_t>(node)].empty()) return;
-    strides_[static_cast<size_t>(node)] = std::move(s);
+  const auto set = [&](NodeId node, Strides s) {
+    if (node < 0 || !strides_[node].empty()) return;
+    strides_[node] = std::move(s);
     tried.push_back(node);
   };
   if (chain.pre_activation >= 0)
-    for (const int node : {chain.pre_activation, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
+    for (const NodeId node : {chain.pre_activation, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
   set(chain.result, preferred_strides(ir_, users_, chain.result));
-  for (const int operand : ir_[chain.dot].inputs) {
-    const int base = operand_base(ir_, strides_, base_root_, operand);
+  for (const NodeId operand : ir_[chain.dot].inputs) {
+    const NodeId base = operand_base(ir_, strides_, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
   }
   const bool takes =
       library_for(plan_dot(ir_, strides_, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
-  for (const int node : tried) strides_[static_cast<size_t>(node)].clear();
+  for (const NodeId node : tried) strides_[node].clear();
   return takes;
 }
 
 /// The gradients of queries, keys and values that came from one matmul go side by side into the gradient of that.
-void Grouper::pack_results(const std::vector<int>& results) {
-  std::map<int, PackedResult> parts;
-  for (const int id : results) {
+void Grouper::pack_results(const std::vector<NodeId>& results) {
+  std::map<NodeId, PackedResult> parts;
+  for (const NodeId id : results) {
     const auto part = packed_result(ir_, users_, strides_, base_root_, id);
-    if (!part || base_root_[static_cast<size_t>(part->node)] ||
+    if (!part || base_root_[part->node] ||
         part->node != packed_result(ir_, users_, strides_, base_root_, results[0])->node)
       return;
     parts[id] = *part;
   }
-  const int whole = parts.at(results[0]).node;
+  const NodeId whole = parts.at(results[0]).node;
   if (ir_[whole].inputs.size() != results.size()) return;
-  for (const int id : results) base_root_[static_cast<size_t>(id)] = false;
-  base_root_[static_cast<size_t>(whole)] = true;
-  strides_[static_cast<size_t>(whole)] = row_major_strides(ir_[whole].type.shape);
+  for (const NodeId id : results) base_root_[id] = false;
+  base_root_[whole] = true;
+  strides_[whole] = row_major_strides(ir_[whole].type.shape);
   packed_.merge(parts);
   packs_[whole] = results[0];
 }

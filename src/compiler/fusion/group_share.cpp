@@ -36,14 +36,14 @@ constexpr int many_readers = 16;
 
 struct Cost {
   double flops = 0;
-  std::vector<int> loads;    // of arrays, ascending
-  std::vector<int> scalars;  // of single elements, ascending
+  std::vector<NodeId> loads;    // of arrays, ascending
+  std::vector<NodeId> scalars;  // of single elements, ascending
   int depth = 0;
 };
 
-void unite(std::vector<int>& all, const std::vector<int>& more) {
+void unite(std::vector<NodeId>& all, const std::vector<NodeId>& more) {
   if (all.empty()) return all.assign(more.begin(), more.end());
-  for (const int id : more)
+  for (const NodeId id : more)
     if (const auto at = std::lower_bound(all.begin(), all.end(), id); at == all.end() || *at != id) all.insert(at, id);
 }
 
@@ -51,23 +51,22 @@ void unite(std::vector<int>& all, const std::vector<int>& more) {
 
 /// Is the node all that anybody reads of a reduction (one over how many), and is it computed where the reduction is
 /// not? Then it may be kept in the reduction's place.
-bool Grouper::replaces_reduction(int node) const {
+bool Grouper::replaces_reduction(NodeId node) const {
   if (!is_elementwise(ir_[node].op)) return false;
-  for (int id = node;;) {
+  for (NodeId id = node;;) {
     int next = -1;
-    for (const int input : ir_[id].inputs) {
+    for (const NodeId input : ir_[id].inputs) {
       int v = input;
       while (ir_[v].op == Op::broadcast && !is_root(v)) v = ir_[v].inputs[0];
       if (ir_[v].op == Op::constant) continue;
       if (next >= 0 || v != input) return false;
       next = v;
     }
-    if (next < 0 || users_[static_cast<size_t>(next)].size() != 1) return false;
+    if (next < 0 || users_[next].size() != 1) return false;
     if (ir_[next].op == Op::reduce) {
       if (volume(ir_[next].type.shape) <= 1) return false;
       for (size_t g = 0; g < groups_.size(); ++g)
-        if (groups_[g]->inlined.contains(node) && group_of_[static_cast<size_t>(next)] != static_cast<int>(g))
-          return true;
+        if (groups_[g]->inlined.contains(node) && group_of_[next] != static_cast<int>(g)) return true;
       return false;
     }
     if (is_root(next) || !is_elementwise(ir_[next].op)) return false;
@@ -76,9 +75,9 @@ bool Grouper::replaces_reduction(int node) const {
 }
 
 /// How often each element is read by broadcasting, at least: 1 where somebody reads it once.
-int64_t Grouper::repeats_of(int node) const {
+int64_t Grouper::repeats_of(NodeId node) const {
   int64_t least = INT64_MAX;
-  for (const int user : users_[static_cast<size_t>(node)]) {
+  for (const NodeId user : users_[node]) {
     const int64_t size = std::max<int64_t>(1, volume(ir_[node].type.shape));
     int64_t repeats = 1;
     if (ir_[user].op == Op::broadcast) repeats = volume(ir_[user].type.shape) / size;
@@ -89,24 +88,24 @@ int64_t Grouper::repeats_of(int node) const {
 }
 
 /// Returns by node how many groups compute it inline.
-std::vector<int> Grouper::count_uses() const {
-  std::vector<int> groups_using(ir_.nodes.size());
+NodeCounts Grouper::count_uses() const {
+  NodeCounts groups_using(ir_.nodes.size());
   for (const auto& work : groups_)
-    for (int id : work->inlined) ++groups_using[static_cast<size_t>(id)];
+    for (NodeId id : work->inlined) ++groups_using[id];
   return groups_using;
 }
 
 /// Before there are groups: of numbers that are made of numbers, how often what is not one reads them. What clips
 /// gradients is made of as many sums as there are parameters and read by as many updates, and groups that each look
 /// through all of it would take the square of their number.
-std::vector<int> Grouper::count_readers_of_scalars() const {
-  std::vector<int> readers(ir_.nodes.size());
-  const auto passed_on = [&](int id) {
+NodeCounts Grouper::count_readers_of_scalars() const {
+  NodeCounts readers(ir_.nodes.size());
+  const auto passed_on = [&](NodeId id) {
     return !is_root(id) && (is_movement(ir_[id].op) || (volume(ir_[id].type.shape) == 1 && is_elementwise(ir_[id].op)));
   };
-  for (int id = ir_.size(); id-- > 0;)
-    for (const int user : users_[static_cast<size_t>(id)]) {
-      int& count = readers[static_cast<size_t>(id)];
+  for (NodeId id = ir_.size(); id-- > 0;)
+    for (const NodeId user : users_[id]) {
+      int& count = readers[id];
       count = std::min(many_readers, count + (passed_on(user) ? readers[static_cast<size_t>(user)] : 1));
     }
   for (int& count : readers)
@@ -116,17 +115,17 @@ std::vector<int> Grouper::count_readers_of_scalars() const {
 
 /// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
 /// `scalars_only`: single numbers that are shared, and nothing else.
-bool Grouper::promote_shared(const std::vector<int>& groups_using, bool scalars_only) {
+bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) {
   std::vector<Cost> costs(ir_.nodes.size());
   size_t before = promoted_.size();
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     const IrNode& n = ir_[id];
     Cost& cost = costs[static_cast<size_t>(id)];
     if (is_leaf(ir_, id) || is_root(id)) {
       (volume(n.type.shape) > 1 ? cost.loads : cost.scalars) = {id};
       continue;
     }
-    for (int input : std::span(n.inputs).first(n.op == Op::depends ? 1 : n.inputs.size())) {
+    for (NodeId input : std::span(n.inputs).first(n.op == Op::depends ? 1 : n.inputs.size())) {
       const Cost& c = costs[static_cast<size_t>(input)];
       cost.flops += c.flops;
       cost.depth = std::max(cost.depth, c.depth + 1);
@@ -139,7 +138,7 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool scalars_
                                           : 0;
     // A value that is computed once and read many times by broadcasting is worth keeping, too.
     double repeats = 1;
-    for (int user : users_[static_cast<size_t>(id)])
+    for (NodeId user : users_[id])
       if (ir_[user].op == Op::broadcast)
         repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) /
                                         static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
@@ -154,12 +153,11 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool scalars_
     }
     bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts ||
                   cost.scalars.size() > recompute_scalars;
-    bool shared = groups_using[static_cast<size_t>(id)] > 1 && costly && !narrowed_later(id, groups_using);
+    bool shared = groups_using[id] > 1 && costly && !narrowed_later(id, groups_using);
     if (scalars_only && (!shared || volume(n.type.shape) != 1)) continue;
     bool repeated = repeats >= 64 && cost.flops >= repeated_flops &&
                     (volume(n.type.shape) >= 64 || repeats >= many_repeats) && !rows_compute(id);
-    const bool instead =
-        cost.flops >= least_instead && groups_using[static_cast<size_t>(id)] > 0 && replaces_reduction(id);
+    const bool instead = cost.flops >= least_instead && groups_using[id] > 0 && replaces_reduction(id);
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     const bool is_scalar = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
     bool too_long = cost.depth >= (is_scalar ? longest_scalar_chain : longest_chain) || cost.flops > largest_expression;
@@ -175,7 +173,7 @@ bool Grouper::promote_shared(const std::vector<int>& groups_using, bool scalars_
 
 /// Is the node computed once for a row wherever it is? That is so in groups with reductions of some length, where it
 /// does not change along what is reduced.
-bool Grouper::rows_compute(int node) const {
+bool Grouper::rows_compute(NodeId node) const {
   for (const auto& work : groups_) {
     if (!work->inlined.contains(node)) continue;
     int64_t inner = 1;

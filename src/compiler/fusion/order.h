@@ -9,19 +9,19 @@ namespace weft::compiler {
 
 /// An update that cannot be made in place: the whole buffer is copied after all groups.
 struct Copy {
-  int from, to;  // nodes
-  int output;    // of the graph
+  NodeId from, to;
+  int output;  // of the graph
 };
 
 struct Ordering {
-  std::vector<int> order;               // groups
-  std::vector<std::vector<int>> after;  // for each group, the groups that must run before it
-  std::vector<int> buffer_owner;  // by node: the node whose buffer it lies in (itself, an updated input, a scatter's
-                                  // operand, or a value that it reads last)
-  std::vector<bool> has_buffer;   // by node: a root that needs memory
-  std::vector<bool> streamed;  // by node: a large result that no step reads again: it is stored with streaming stores
+  std::vector<GroupId> order;                          // groups
+  IndexedVector<GroupId, std::vector<GroupId>> after;  // for each group, the groups that must run before it
+  IndexedVector<NodeId, NodeId> buffer_owner;  // by node: the node whose buffer it lies in (itself, an updated input, a
+                                               // scatter's operand, or a value that it reads last)
+  NodeFlags has_buffer;  // by node: a root that needs memory
+  NodeFlags streamed;    // by node: a large result that no step reads again: it is stored with streaming stores
   std::vector<Copy> last;
-  std::vector<int> scatter_source;  // by group: the operand to copy into the result first, or -1
+  IndexedVector<GroupId, NodeId> scatter_source;  // by group: the operand to copy into the result first, or -1
 };
 
 /// Orders the groups. With `reuse`, large results of maps and rows may take over the buffer of a value that they read

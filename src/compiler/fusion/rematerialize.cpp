@@ -23,16 +23,16 @@ class Timeline {
            const Policy& policy, const target::Target& target)
       : ir(source), grouping(group(ir, layouts, policy, &target, updates)),
         ordering(order(ir, grouping, updates, policy, false)), made(ir.nodes.size(), -1), reads(ir.nodes.size()) {
-    std::vector<bool> escapes(ir.nodes.size());
-    for (int id : ir.outputs) escapes[static_cast<size_t>(output_node(ir, id))] = true;
+    NodeFlags escapes(ir.nodes.size());
+    for (NodeId id : ir.outputs) escapes[output_node(ir, id)] = true;
     std::vector<int64_t> change(ordering.order.size() + 1);
     for (size_t p = 0; p < ordering.order.size(); ++p) {
-      const Group& g = grouping.groups[static_cast<size_t>(ordering.order[p])];
-      for (const Root& root : g.roots) made[static_cast<size_t>(root.node)] = static_cast<int>(p);
-      for (int id : g.reads) reads[static_cast<size_t>(id)].push_back(static_cast<int>(p));
+      const Group& g = grouping.groups[ordering.order[p]];
+      for (const Root& root : g.roots) made[root.node] = static_cast<int>(p);
+      for (NodeId id : g.reads) reads[id].push_back(static_cast<int>(p));
     }
     in_arena.resize(ir.nodes.size());
-    for (int id = 0; id < ir.size(); ++id) {
+    for (NodeId id = 0; id < ir.size(); ++id) {
       auto at = static_cast<size_t>(id);
       in_arena[at] = made[at] >= 0 && ordering.has_buffer[at] && ordering.buffer_owner[at] == id && !escapes[at];
       if (!in_arena[at]) continue;
@@ -44,50 +44,47 @@ class Timeline {
       if ((now += change[p]) > peak) peak = now, busiest = static_cast<int>(p);
   }
 
-  int64_t bytes(int id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
-  int last_read(int id) const {
-    return reads[static_cast<size_t>(id)].empty() ? made[static_cast<size_t>(id)]
-                                                  : reads[static_cast<size_t>(id)].back();
-  }
+  int64_t bytes(NodeId id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
+  int last_read(NodeId id) const { return reads[id].empty() ? made[id] : reads[id].back(); }
   /// The first read behind the busiest step, or -1.
-  int late_read(int id) const {
-    const auto& list = reads[static_cast<size_t>(id)];
+  int late_read(NodeId id) const {
+    const auto& list = reads[id];
     auto it = std::upper_bound(list.begin(), list.end(), busiest);
     return it == list.end() ? -1 : *it;
   }
   /// Alive at the busiest step without being touched by it, and needed again.
-  bool idles(int id) const {
-    const auto& list = reads[static_cast<size_t>(id)];
-    return in_arena[static_cast<size_t>(id)] && made[static_cast<size_t>(id)] < busiest && late_read(id) >= 0 &&
+  bool idles(NodeId id) const {
+    const auto& list = reads[id];
+    return in_arena[id] && made[id] < busiest && late_read(id) >= 0 &&
            !std::binary_search(list.begin(), list.end(), busiest);
   }
 
   const Ir& ir;
   Grouping grouping;
   Ordering ordering;
-  std::vector<int> made;                // by node: position of its group, or -1
-  std::vector<std::vector<int>> reads;  // ascending
-  std::vector<bool> in_arena;
+  IndexedVector<NodeId, int> made;                // by node: position of its group, or -1
+  IndexedVector<NodeId, std::vector<int>> reads;  // ascending
+  NodeFlags in_arena;
   int64_t peak = 0;
   int busiest = 0;
 };
 
 /// What it takes to make a root again.
 struct Recomputation {
-  std::vector<int> roots;  // itself, and what is no longer there to make it from
-  double cost = 0;         // bytes, with operations as so many bytes
+  std::vector<NodeId> roots;  // itself, and what is no longer there to make it from
+  double cost = 0;            // bytes, with operations as so many bytes
   int64_t freed = 0;
 };
 
 /// Nothing where it takes too much, or something that is not computed by generated code or a product.
-std::optional<Recomputation> copy_of(const Timeline& time, int node, const std::vector<bool>& chosen) {
+std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const NodeFlags& chosen) {
   const Ir& ir = time.ir;
   Recomputation copy;
-  std::set<int> seen;
-  std::vector<int> pending{node};
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending{node};
   const int when = time.late_read(node);
   while (!pending.empty()) {
-    int id = pending.back();
+    NodeId id = pending.back();
     pending.pop_back();
     if (!seen.insert(id).second) continue;
     const IrNode& n = ir[id];
@@ -98,7 +95,7 @@ std::optional<Recomputation> copy_of(const Timeline& time, int node, const std::
       continue;
     }
     if (root) {
-      const Group& g = time.grouping.groups[static_cast<size_t>(time.grouping.group_of[at])];
+      const Group& g = time.grouping.groups[time.grouping.group_of[at]];
       if (g.kind != Group::Kind::rows && g.kind != Group::Kind::dot) return std::nullopt;
       copy.roots.push_back(id);
       copy.cost += static_cast<double>(time.bytes(id));
@@ -114,16 +111,16 @@ std::optional<Recomputation> copy_of(const Timeline& time, int node, const std::
     }
     pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
   }
-  for (int id : copy.roots)
-    if (!chosen[static_cast<size_t>(id)] && time.idles(id)) copy.freed += time.bytes(id);
+  for (NodeId id : copy.roots)
+    if (!chosen[id] && time.idles(id)) copy.freed += time.bytes(id);
   return copy;
 }
 
 /// Roots to be made again, until what is alive at the busiest step fits.
-std::vector<bool> choose(const Timeline& time, int64_t budget) {
-  std::vector<bool> chosen(time.ir.nodes.size());
-  std::vector<std::pair<double, int>> candidates;
-  for (int id = 0; id < time.ir.size(); ++id) {
+NodeFlags choose(const Timeline& time, int64_t budget) {
+  NodeFlags chosen(time.ir.nodes.size());
+  std::vector<std::pair<double, NodeId>> candidates;
+  for (NodeId id = 0; id < time.ir.size(); ++id) {
     if (!time.idles(id) || time.bytes(id) == 0) continue;
     if (auto copy = copy_of(time, id, chosen))
       candidates.emplace_back(copy->cost / static_cast<double>(copy->freed), id);
@@ -132,10 +129,10 @@ std::vector<bool> choose(const Timeline& time, int64_t budget) {
   int64_t alive = time.peak;
   for (const auto& [price, id] : candidates) {
     if (alive <= budget) break;
-    if (chosen[static_cast<size_t>(id)]) continue;
+    if (chosen[id]) continue;
     auto copy = copy_of(time, id, chosen);
     if (!copy) continue;
-    for (int root : copy->roots) chosen[static_cast<size_t>(root)] = true;
+    for (NodeId root : copy->roots) chosen[root] = true;
     alive -= copy->freed;
   }
   return chosen;
@@ -144,20 +141,20 @@ std::vector<bool> choose(const Timeline& time, int64_t budget) {
 /// The graph with the chosen roots made again for those who read them behind the busiest step.
 class Copier {
  public:
-  Copier(const Timeline& time, const std::vector<bool>& chosen)
+  Copier(const Timeline& time, const NodeFlags& chosen)
       : time_(time), chosen_(chosen), early_(chosen.size(), -1), late_(chosen.size(), -1) {}
 
   Ir run() {
-    for (int id = 0; id < time_.ir.size(); ++id) copy(id);
-    for (int id : time_.ir.inputs) out_.inputs.push_back(early_[static_cast<size_t>(id)]);
-    for (int id : time_.ir.outputs) out_.outputs.push_back(early_[static_cast<size_t>(id)]);
+    for (NodeId id = 0; id < time_.ir.size(); ++id) copy(id);
+    for (NodeId id : time_.ir.inputs) out_.inputs.push_back(early_[id]);
+    for (NodeId id : time_.ir.outputs) out_.outputs.push_back(early_[id]);
     return eliminate_dead_code(std::move(out_));
   }
 
  private:
-  static constexpr int wanted = -2;  // a copy that nobody has asked for yet
+  static constexpr NodeId wanted = -2;  // a copy that nobody has asked for yet
 
-  int append(int id, const std::vector<int>& inputs, bool later) {
+  NodeId append(NodeId id, const std::vector<NodeId>& inputs, bool later) {
     IrNode node = time_.ir[id];
     node.inputs = inputs;
     node.phase += later;
@@ -165,37 +162,36 @@ class Copier {
     return out_.size() - 1;
   }
 
-  void copy(int id) {
+  void copy(NodeId id) {
     const IrNode& n = time_.ir[id];
     auto at = static_cast<size_t>(id);
-    std::vector<int> inputs;
+    std::vector<NodeId> inputs;
     if (time_.made[at] > time_.busiest) {
-      for (int input : n.inputs) inputs.push_back(late(input));
+      for (NodeId input : n.inputs) inputs.push_back(late(input));
       early_[at] = late_[at] = append(id, inputs, true);
       return;
     }
     bool differs = chosen_[at];
-    for (int input : n.inputs) {
-      inputs.push_back(early_[static_cast<size_t>(input)]);
-      differs =
-          differs || (time_.made[at] < 0 && late_[static_cast<size_t>(input)] != early_[static_cast<size_t>(input)]);
+    for (NodeId input : n.inputs) {
+      inputs.push_back(early_[input]);
+      differs = differs || (time_.made[at] < 0 && late_[input] != early_[input]);
     }
     early_[at] = append(id, inputs, false);
     late_[at] = differs ? wanted : early_[at];
   }
 
   /// The node as readers behind the busiest step see it. Copies appear just before the first of them.
-  int late(int id) {
+  NodeId late(NodeId id) {
     auto at = static_cast<size_t>(id);
     if (late_[at] != wanted) return late_[at];
-    std::vector<int> inputs;
-    for (int input : time_.ir[id].inputs) inputs.push_back(late(input));
+    std::vector<NodeId> inputs;
+    for (NodeId input : time_.ir[id].inputs) inputs.push_back(late(input));
     return late_[at] = append(id, inputs, true);
   }
 
   const Timeline& time_;
-  const std::vector<bool>& chosen_;
-  std::vector<int> early_, late_;  // by node: its number in the result before and behind the busiest step
+  const NodeFlags& chosen_;
+  IndexedVector<NodeId, NodeId> early_, late_;  // by node: its number in the result before and behind the busiest step
   Ir out_;
 };
 
@@ -206,7 +202,7 @@ Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const Timeline time(ir, layouts, updates, policy, target);
     if (time.peak <= policy.memory_budget) break;
-    const std::vector<bool> chosen = choose(time, policy.memory_budget);
+    const NodeFlags chosen = choose(time, policy.memory_budget);
     if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) break;
     ir = Copier(time, chosen).run();
   }

@@ -12,7 +12,7 @@ constexpr int64_t least_rows = 2048, least_width = 32;
 
 }  // namespace
 
-std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, const target::Target& target,
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, NodeId scatter, const target::Target& target,
                                                  const Numerics& numerics) {
   const IrNode& n = ir[scatter];
   if (!target.machine().wants_many_programs() || n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add ||
@@ -50,14 +50,14 @@ std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, cons
 
 /// Marks the operands of scatter routines as roots: the routines read them from memory.
 void Grouper::mark_scatter_rows() {
-  for (int id = 0; id < ir_.size(); ++id) {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
     if (ir_[id].op != Op::scatter) continue;
     const auto form = scatter_rows_form(ir_, id, *target_, policy_.numerics);
     if (!form) continue;
     const ScatterRows sums{form->desc, memory_of(ir_, strides_, base_root_, form->ids, true),
                            memory_of(ir_, strides_, base_root_, form->updates, true)};
-    for (const int node : {sums.ids, sums.updates})
-      if (!is_leaf(ir_, node)) base_root_[static_cast<size_t>(node)] = true;
+    for (const NodeId node : {sums.ids, sums.updates})
+      if (!is_leaf(ir_, node)) base_root_[node] = true;
     scatter_rows_[id] = sums;
   }
 }

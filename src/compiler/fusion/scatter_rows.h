@@ -14,9 +14,9 @@ namespace weft::compiler {
 /// node whose elements are added (low floats as they are).
 struct ScatterRowsForm {
   kernel::CallDesc desc;
-  int ids = -1, updates = -1;
+  NodeId ids, updates;
 };
-std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, int scatter, const target::Target& target,
+std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, NodeId scatter, const target::Target& target,
                                                  const Numerics& numerics);
 
 }  // namespace weft::compiler

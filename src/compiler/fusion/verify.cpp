@@ -15,7 +15,7 @@ namespace weft::compiler {
 
 using graph::Op;
 
-void GroupCheck::fail(std::string_view rule, int node) const {
+void GroupCheck::fail(std::string_view rule, NodeId node) const {
   static constexpr const char* kinds[] = {"rows", "dot", "cumulative", "scatter", "call", "attention"};
   throw_internal("verify", fmt::format("{}: group {} ({}), {}", rule, g, kinds[static_cast<int>(group().kind)],
                                        node >= 0 && node < ir.size() ? print(ir, node) : fmt::format("%{}", node)));
@@ -39,26 +39,26 @@ class GroupingVerifier {
           "verify", "a grouping says something of each node");
     roots();
     outputs();
-    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) group({ir_, grouping_, g});
+    for (GroupId g = 0; g < grouping_.groups.count(); ++g) group({ir_, grouping_, g});
   }
 
  private:
-  [[noreturn]] void fail(std::string_view rule, int node) const {
+  [[noreturn]] void fail(std::string_view rule, NodeId node) const {
     throw_internal("verify", fmt::format("{}: {}", rule, print(ir_, node)));
   }
 
   void roots() const {
-    std::vector<int> made_by(ir_.nodes.size(), -1);
-    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) {
+    IndexedVector<NodeId, int> made_by(ir_.nodes.size(), -1);
+    for (GroupId g = 0; g < grouping_.groups.count(); ++g) {
       const GroupCheck c{ir_, grouping_, g};
       if (c.group().roots.empty()) throw_internal("verify", fmt::format("a group has roots: group {}", g));
       for (const Root& root : c.group().roots) {
         c.require(root.node >= 0 && root.node < ir_.size(), "a root exists", root.node);
-        c.require(std::exchange(made_by[static_cast<size_t>(root.node)], g) < 0, "a root is in one group", root.node);
+        c.require(std::exchange(made_by[root.node], g) < 0, "a root is in one group", root.node);
         c.require(!is_leaf(ir_, root.node), "an input is no root", root.node);
       }
     }
-    for (int id = 0; id < ir_.size(); ++id) {
+    for (NodeId id = 0; id < ir_.size(); ++id) {
       const auto at = static_cast<size_t>(id);
       if (grouping_.is_root[at] != (made_by[at] >= 0)) fail("a root is in a group, and nothing else is", id);
       if (grouping_.group_of[at] != made_by[at]) fail("a root's group has it among its roots", id);
@@ -85,8 +85,8 @@ class GroupingVerifier {
   }
 
   void outputs() const {
-    for (const int id : ir_.outputs)
-      if (const int node = output_node(ir_, id); !is_leaf(ir_, node) && !grouping_.is_root[static_cast<size_t>(node)])
+    for (const NodeId id : ir_.outputs)
+      if (const NodeId node = output_node(ir_, id); !is_leaf(ir_, node) && !grouping_.is_root[node])
         fail("an output lies in memory", id);
   }
 
@@ -119,12 +119,12 @@ class GroupingVerifier {
   }
 
   /// What `from` is computed from, down to roots and leaves.
-  void collect(const GroupCheck& c, const std::vector<int>& from, std::vector<int>& found) {
-    std::vector<int> pending = from;
+  void collect(const GroupCheck& c, const std::vector<NodeId>& from, std::vector<NodeId>& found) {
+    std::vector<NodeId> pending = from;
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
-      if (std::exchange(seen_[static_cast<size_t>(id)], c.g) == c.g) continue;
+      if (std::exchange(seen_[id], c.g) == c.g) continue;
       if (c.in_memory(id)) {
         found.push_back(id);
         continue;
@@ -136,7 +136,7 @@ class GroupingVerifier {
 
   void reads(const GroupCheck& c) {
     const Group& group = c.group();
-    std::vector<int> expected, from;
+    std::vector<NodeId> expected, from;
     const bool by_nodes =
         group.kind == Group::Kind::rows || group.kind == Group::Kind::cumulative || group.kind == Group::Kind::scatter;
     if (by_nodes) {
@@ -150,35 +150,35 @@ class GroupingVerifier {
     }
     collect(c, from, expected);
     if (!by_nodes) {
-      const std::vector<int> planned = planned_reads(c);
+      const std::vector<NodeId> planned = planned_reads(c);
       expected.insert(expected.end(), planned.begin(), planned.end());
     }
-    const bool inside = std::any_of(expected.begin(), expected.end(),
-                                    [&](int id) { return grouping_.group_of[static_cast<size_t>(id)] == c.g; });
-    std::erase_if(expected, [&](int id) { return grouping_.group_of[static_cast<size_t>(id)] == c.g; });
+    const bool inside =
+        std::any_of(expected.begin(), expected.end(), [&](NodeId id) { return grouping_.group_of[id] == c.g; });
+    std::erase_if(expected, [&](NodeId id) { return grouping_.group_of[id] == c.g; });
     std::sort(expected.begin(), expected.end());
     expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
     compare(c, expected);
-    for (const int id : group.reads)
-      c.require(grouping_.group_of[static_cast<size_t>(id)] < c.g, "a group comes after what it reads", id);
+    for (const NodeId id : group.reads)
+      c.require(grouping_.group_of[id] < c.g, "a group comes after what it reads", id);
     if (group.kind == Group::Kind::rows && inside) verify_alignment(c);
   }
 
-  void compare(const GroupCheck& c, const std::vector<int>& expected) const {
-    const std::vector<int>& reads = c.group().reads;
+  void compare(const GroupCheck& c, const std::vector<NodeId>& expected) const {
+    const std::vector<NodeId>& reads = c.group().reads;
     for (size_t k = 0; k < reads.size(); ++k) {
       c.require(c.in_memory(reads[k]), "what a group reads lies in memory", reads[k]);
       c.require(k == 0 || reads[k - 1] < reads[k], "what a group reads is listed once, in order", reads[k]);
       c.require(std::binary_search(expected.begin(), expected.end(), reads[k]), "a group lists only what it reads",
                 reads[k]);
     }
-    for (const int id : expected)
+    for (const NodeId id : expected)
       c.require(std::binary_search(reads.begin(), reads.end(), id), "a group lists all that it reads", id);
   }
 
   const Ir& ir_;
   const Grouping& grouping_;
-  std::vector<int> seen_;  // by node: the group whose walk last came by
+  IndexedVector<NodeId, int> seen_;  // by node: the group whose walk last came by
 };
 
 }  // namespace

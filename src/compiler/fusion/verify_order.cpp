@@ -28,7 +28,7 @@ class OrderVerifier {
 
   void run() {
     sizes();
-    for (int id = 0; id < ir_.size(); ++id) owner(id);
+    for (NodeId id = 0; id < ir_.size(); ++id) owner(id);
     stored();
     for (const GroupCheck& c : groups()) streamed(c);
     permutation();
@@ -36,20 +36,20 @@ class OrderVerifier {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view rule, int node) const {
+  [[noreturn]] void fail(std::string_view rule, NodeId node) const {
     throw_internal("verify", fmt::format("{}: {}", rule,
                                          node >= 0 && node < ir_.size() ? print(ir_, node) : fmt::format("%{}", node)));
   }
-  void require(bool ok, std::string_view rule, int node) const {
+  void require(bool ok, std::string_view rule, NodeId node) const {
     if (!ok) fail(rule, node);
   }
-  bool in_memory(int node) const {
-    return node >= 0 && node < ir_.size() && (is_leaf(ir_, node) || grouping_.is_root[static_cast<size_t>(node)]);
+  bool in_memory(NodeId node) const {
+    return node >= 0 && node < ir_.size() && (is_leaf(ir_, node) || grouping_.is_root[node]);
   }
-  int home_of(int node) const { return order_.buffer_owner[static_cast<size_t>(node)]; }
+  NodeId home_of(NodeId node) const { return order_.buffer_owner[node]; }
   std::vector<GroupCheck> groups() const {
     std::vector<GroupCheck> out;
-    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) out.push_back({ir_, grouping_, g});
+    for (GroupId g = 0; g < grouping_.groups.count(); ++g) out.push_back({ir_, grouping_, g});
     return out;
   }
 
@@ -61,7 +61,7 @@ class OrderVerifier {
   }
 
   /// A value that takes over another's buffer fits in it.
-  void owner(int id) const {
+  void owner(NodeId id) const {
     const int at = home_of(id);
     require(at >= 0 && at < ir_.size(), "a node's memory belongs to a node", id);
     if (at == id) return;
@@ -71,64 +71,62 @@ class OrderVerifier {
     require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
             "who takes over memory is of its dtype and size", id);
     if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with looks at how the two lie
-    const Strides &strides = grouping_.strides[static_cast<size_t>(id)],
-                  &given = grouping_.strides[static_cast<size_t>(at)];
+    const Strides &strides = grouping_.strides[id], &given = grouping_.strides[at];
     require(own.shape == lent.shape ? strides == given
                                     : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
             as_there, id);
   }
 
   /// In whose memory a scatter's operand lies; -1 for what is no scatter.
-  int scattered_into(int node) const {
-    const int g = grouping_.group_of[static_cast<size_t>(node)];
-    return g >= 0 && overlaid(grouping_.groups[static_cast<size_t>(g)]) == node ? operand_of(node) : -1;
+  int scattered_into(NodeId node) const {
+    const GroupId g = grouping_.group_of[node];
+    return g >= 0 && overlaid(grouping_.groups[g]) == node ? operand_of(node) : -1;
   }
-  int operand_of(int scatter) const {
+  int operand_of(NodeId scatter) const {
     return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[scatter].inputs[0]);
   }
 
   void stored() const {
-    const auto require_stored = [&](int node) {
-      require(order_.has_buffer[static_cast<size_t>(node)], "what others read has memory", node);
+    const auto require_stored = [&](NodeId node) {
+      require(order_.has_buffer[node], "what others read has memory", node);
     };
     for (const Group& group : grouping_.groups) {
-      for (const int node : group.reads) require_stored(node);
+      for (const NodeId node : group.reads) require_stored(node);
       if (group.kind != Group::Kind::rows)
         for (const Root& root : group.roots) require_stored(root.node);
     }
-    for (const int id : ir_.outputs) require_stored(output_node(ir_, id));
-    for (int id = 0; id < ir_.size(); ++id)
-      require(!order_.has_buffer[static_cast<size_t>(id)] || in_memory(id), "only roots and inputs have memory", id);
+    for (const NodeId id : ir_.outputs) require_stored(output_node(ir_, id));
+    for (NodeId id = 0; id < ir_.size(); ++id)
+      require(!order_.has_buffer[id] || in_memory(id), "only roots and inputs have memory", id);
   }
 
   /// Only results of maps in their own buffers, read by no group, use streaming stores.
   void streamed(const GroupCheck& c) const {
     for (const Root& root : c.group().roots)
-      if (order_.streamed[static_cast<size_t>(root.node)])
+      if (order_.streamed[root.node])
         c.require(c.group().kind == Group::Kind::rows && home_of(root.node) == root.node,
                   "what is stored with streaming stores is a map's own result", root.node);
-    for (const int node : c.group().reads)
-      c.require(!order_.streamed[static_cast<size_t>(node)], "what is stored with streaming stores is read by no group",
-                node);
+    for (const NodeId node : c.group().reads)
+      c.require(!order_.streamed[node], "what is stored with streaming stores is read by no group", node);
   }
 
   void permutation() const {
-    const auto count = static_cast<int>(grouping_.groups.size());
-    std::vector<int> position(grouping_.groups.size(), -1);
+    const auto count = grouping_.groups.count();
+    IndexedVector<GroupId, int> position(grouping_.groups.size(), -1);
     for (size_t k = 0; k < order_.order.size(); ++k) {
-      const int g = order_.order[k];
-      if (g < 0 || g >= count || std::exchange(position[static_cast<size_t>(g)], static_cast<int>(k)) >= 0)
+      const GroupId g = order_.order[k];
+      if (g < 0 || g >= count || std::exchange(position[g], static_cast<int>(k)) >= 0)
         throw_internal("verify", fmt::format("each group runs once: group {}", g));
     }
-    for (int g = 0; g < count; ++g) {
+    for (GroupId g = 0; g < count; ++g) {
       const auto at = static_cast<size_t>(g);
       if (position[at] < 0) throw_internal("verify", fmt::format("each group runs once: group {}", g));
-      const std::vector<int>& after = order_.after[at];
+      const std::vector<GroupId>& after = order_.after[at];
       for (const int before : after)
-        if (before < 0 || before >= count || position[static_cast<size_t>(before)] > position[at])
+        if (before < 0 || before >= count || position[before] > position[at])
           throw_internal("verify", fmt::format("a group runs after those it waits for: group {} after {}", g, before));
-      for (const int node : grouping_.groups[at].reads)
-        if (const int producer = grouping_.group_of[static_cast<size_t>(node)]; producer >= 0)
+      for (const NodeId node : grouping_.groups[at].reads)
+        if (const GroupId producer = grouping_.group_of[node]; producer >= 0)
           GroupCheck{ir_, grouping_, g}.require(std::find(after.begin(), after.end(), producer) != after.end(),
                                                 "a group waits for those that make what it reads", node);
     }
@@ -136,14 +134,14 @@ class OrderVerifier {
 
   void replay() {
     MemoryState memory(ir_, order_.buffer_owner);
-    for (const int g : order_.order) {
+    for (const GroupId g : order_.order) {
       const GroupCheck c{ir_, grouping_, g};
-      for (const int node : c.group().reads)
+      for (const NodeId node : c.group().reads)
         c.require(memory.holds(node), "an array is read after it was made and before it is overwritten", node);
       begin_with(c, memory);
       overwritten(c);
       for (const Root& root : c.group().roots)
-        if (order_.has_buffer[static_cast<size_t>(root.node)]) memory.write(root.node);
+        if (order_.has_buffer[root.node]) memory.write(root.node);
     }
     at_the_end(memory);
   }
@@ -152,9 +150,9 @@ class OrderVerifier {
   /// that what was made there lies transposed or in another shape.
   void begin_with(const GroupCheck& c, MemoryState& memory) const {
     constexpr const char* rule = "a scatter begins with its operand in its memory";
-    const int node = overlaid(c.group()), source = order_.scatter_source[static_cast<size_t>(c.g)];
+    const NodeId node = overlaid(c.group()), source = order_.scatter_source[c.g];
     if (node < 0) return c.require(source < 0, "only a scatter's operand is copied", source);
-    const int operand = operand_of(node);
+    const NodeId operand = operand_of(node);
     c.require(lies_as(ir_[node].inputs[0], operand, node), as_there, node);
     if (source >= 0) {
       c.require(source == operand && home_of(source) != home_of(node) && memory.holds(source), rule, node);
@@ -169,7 +167,7 @@ class OrderVerifier {
     if (volume(shape) == 0) return true;
     const auto view = strided_view(ir_, grouping_.strides, grouping_.is_root, moved);
     if (!view || view->node != from || view->offset != 0 || volume(ir_[from].type.shape) != volume(shape)) return false;
-    const Strides& strides = grouping_.strides[static_cast<size_t>(to)];
+    const Strides& strides = grouping_.strides[to];
     for (size_t k = 0; k < shape.size(); ++k)
       if (shape[k].bound() != 1 && view->strides[k] != strides[k]) return false;
     return true;
@@ -178,10 +176,10 @@ class OrderVerifier {
   /// What a group reads and overwrites: its roots that lie in the memory of one of its reads.
   void overwritten(const GroupCheck& c) {
     const Group& group = c.group();
-    std::vector<std::pair<int, int>> pairs;  // read, root
+    std::vector<std::pair<NodeId, NodeId>> pairs;  // read, root
     for (const Root& root : group.roots) {
       const int at = home_of(root.node);
-      for (const int node : group.reads) {
+      for (const NodeId node : group.reads) {
         if (home_of(node) != at) continue;
         if (root.node == overlaid(group)) apart(c, node);
         else pairs.emplace_back(node, root.node);
@@ -206,14 +204,14 @@ class OrderVerifier {
   }
 
   /// A scatter's updates and indices do not look at what it overwrites.
-  void apart(const GroupCheck& c, int operand) const {
+  void apart(const GroupCheck& c, NodeId operand) const {
     const IrNode& n = ir_[overlaid(c.group())];
-    std::vector<int> pending(n.inputs.begin() + 1, n.inputs.end());
+    std::vector<NodeId> pending(n.inputs.begin() + 1, n.inputs.end());
     if (c.group().kind == Group::Kind::attention)
       for (const size_t k : {size_t{0}, size_t{3}}) pending.push_back(ir_[c.group().roots[0].node].inputs[k]);
     FlatSet seen;
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
       c.require(id != operand, here, operand);
       if (!seen.insert(static_cast<uint64_t>(id) + 1) || in_memory(id)) continue;
@@ -222,7 +220,7 @@ class OrderVerifier {
   }
 
   /// A loop works on its carry in the memory of its results.
-  void carry(const GroupCheck& c, int node, int root) const {
+  void carry(const GroupCheck& c, NodeId node, NodeId root) const {
     const CallPlan& call = c.group().call;
     const auto at = static_cast<size_t>(ir_[root].output);
     const bool is_carry = call.control && call.op != Op::cond && at < static_cast<size_t>(call.control->carry) &&
@@ -232,7 +230,7 @@ class OrderVerifier {
 
   /// Each element is overwritten once, is read where it is overwritten, or in one tile with that, and by nobody who
   /// computes later: by its own root or, where that is a map, by roots of no later pass.
-  void rows(const GroupCheck& c, const std::vector<std::pair<int, int>>& pairs) {
+  void rows(const GroupCheck& c, const std::vector<std::pair<NodeId, NodeId>>& pairs) {
     const Group& group = c.group();
     PointWalk walk(c);
     const std::vector<int> passes = root_passes(ir_, grouping_, group);
@@ -266,7 +264,7 @@ class OrderVerifier {
   }
 
   void at_the_end(MemoryState& memory) const {
-    std::vector<bool> copied(ir_.outputs.size());
+    NodeFlags copied(ir_.outputs.size());
     for (const Copy& copy : order_.last) {
       require(in_memory(copy.from) && in_memory(copy.to) && is_leaf(ir_, copy.to), "an input is what is copied to",
               copy.to);
@@ -276,7 +274,7 @@ class OrderVerifier {
       require(is_leaf(ir_, copy.from) || memory.holds(copy.from), "what is copied at the end is still there",
               copy.from);  // inputs are saved before the first group
       require(copy.output >= 0 && copy.output < static_cast<int>(ir_.outputs.size()), "a copy is an output's", copy.to);
-      copied[static_cast<size_t>(copy.output)] = true;
+      copied[copy.output] = true;
     }
     for (const Copy& copy : order_.last) memory.store(copy.from, copy.to);
     for (const Update& update : updates_) {
@@ -286,7 +284,7 @@ class OrderVerifier {
               "an updated input holds its new value at the end", input);
     }
     for (size_t k = 0; k < ir_.outputs.size(); ++k) {
-      const int node = output_node(ir_, ir_.outputs[k]);
+      const NodeId node = output_node(ir_, ir_.outputs[k]);
       require(copied[k] || is_leaf(ir_, node) || memory.holds(node), "an output is still there at the end",
               ir_.outputs[k]);
     }

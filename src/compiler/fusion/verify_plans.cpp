@@ -41,14 +41,14 @@ Axes axes_of(const Shape& shape, const std::vector<int64_t>& strides) {
 }
 
 /// The steps of movement from `node` down to `base`, which need not lie in memory themselves.
-bool moves_to(const Ir& ir, int node, int base) {
+bool moves_to(const Ir& ir, NodeId node, NodeId base) {
   while (node != base && is_movement(ir[node].op) && ir[node].op != Op::concat) node = ir[node].inputs[0];
   return node == base;
 }
 
-void results_are(const GroupCheck& c, std::vector<int> expected, std::string_view rule) {
+void results_are(const GroupCheck& c, std::vector<NodeId> expected, std::string_view rule) {
   std::erase(expected, -1);
-  std::vector<int> made;
+  std::vector<NodeId> made;
   for (const Root& root : c.group().roots) made.push_back(root.node);
   std::sort(expected.begin(), expected.end());
   expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
@@ -57,17 +57,16 @@ void results_are(const GroupCheck& c, std::vector<int> expected, std::string_vie
 }
 
 /// The contraction that a group's first root is computed from, through what follows it and no other group's root.
-int dot_of(const GroupCheck& c) {
-  std::vector<int> pending{c.group().roots[0].node}, seen;
+NodeId dot_of(const GroupCheck& c) {
+  std::vector<NodeId> pending{c.group().roots[0].node}, seen;
   while (!pending.empty()) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
     if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
     seen.push_back(id);
     if (c.ir[id].op == Op::dot) return id;
-    for (const int input : c.ir[id].inputs)
-      if (!is_leaf(c.ir, input) &&
-          (!c.grouping.is_root[static_cast<size_t>(input)] || c.grouping.group_of[static_cast<size_t>(input)] == c.g))
+    for (const NodeId input : c.ir[id].inputs)
+      if (!is_leaf(c.ir, input) && (!c.grouping.is_root[input] || c.grouping.group_of[input] == c.g))
         pending.push_back(input);
   }
   c.fail("a matmul's group computes a matmul", c.group().roots[0].node);
@@ -80,14 +79,14 @@ class DotVerifier {
 
   void run() const {
     operands();
-    const int dot = dot_of(c_);
+    const NodeId dot = dot_of(c_);
     const IrNode& n = ir_[dot];
     sizes(n);
     view(n.inputs[0], plan_.a, plan_.a_offset, desc_.a, side(desc_.a_batch, desc_.m, desc_.a_m, desc_.k, desc_.a_k));
     view(n.inputs[1], plan_.b, plan_.b_offset, desc_.b, side(desc_.b_batch, desc_.k, desc_.b_k, desc_.n, desc_.b_n));
     require(desc_.c == ir_[result_].type.dtype, "a matmul's dtypes are its descriptor's");
     require(side(desc_.c_batch, desc_.m, desc_.c_m, desc_.n, desc_.c_n) ==
-                axes_of(ir_[result_].type.shape, c_.grouping.strides[static_cast<size_t>(result_)]),
+                axes_of(ir_[result_].type.shape, c_.grouping.strides[result_]),
             "a matmul's result lies as its descriptor says");
     epilogue();
   }
@@ -96,13 +95,14 @@ class DotVerifier {
   void require(bool ok, std::string_view rule) const { c_.require(ok, rule, result_); }
 
   void operands() const {
-    for (const int id : {plan_.a, plan_.b}) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
-    std::vector<int> more{plan_.bias, plan_.residual, plan_.pre_activation, plan_.sum};
+    for (const NodeId id : {plan_.a, plan_.b}) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
+    std::vector<NodeId> more{plan_.bias, plan_.residual, plan_.pre_activation, plan_.sum};
     more.insert(more.end(), plan_.scales.begin(), plan_.scales.end());
-    for (const int id : more)
+    for (const NodeId id : more)
       if (id != -1) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
     const bool written = desc_.pre_activation == kernel::PreActivation::stored;
-    results_are(c_, {result_, plan_.sum, written ? plan_.pre_activation : -1}, "a matmul's group makes its results");
+    results_are(c_, {result_, plan_.sum, written ? plan_.pre_activation : NodeId{}},
+                "a matmul's group makes its results");
   }
 
   void sizes(const IrNode& n) const {
@@ -127,7 +127,7 @@ class DotVerifier {
     return canonical(std::move(out));
   }
 
-  void view(int operand, int node, int64_t offset, Dtype dtype, const Axes& lies) const {
+  void view(NodeId operand, NodeId node, int64_t offset, Dtype dtype, const Axes& lies) const {
     require(ir_[operand].type.dtype == dtype && ir_[node].type.dtype == dtype,
             "a matmul's dtypes are its descriptor's");
     if (desc_.k == 0 || volume(ir_[result_].type.shape) == 0) return;  // nothing is read
@@ -146,12 +146,10 @@ class DotVerifier {
             rule);
     const graph::Type& result = ir_[result_].type;
     if (plan_.bias >= 0) c_.require(volume(ir_[plan_.bias].type.shape) == desc_.n, rule, plan_.bias);
-    for (const int id : {plan_.residual, plan_.pre_activation})
+    for (const NodeId id : {plan_.residual, plan_.pre_activation})
       if (id >= 0)
-        c_.require(ir_[id].type == result && c_.grouping.strides[static_cast<size_t>(id)] ==
-                                                 c_.grouping.strides[static_cast<size_t>(result_)],
-                   rule, id);
-    for (const int id : plan_.scales) c_.require(volume(ir_[id].type.shape) == 1, rule, id);
+        c_.require(ir_[id].type == result && c_.grouping.strides[id] == c_.grouping.strides[result_], rule, id);
+    for (const NodeId id : plan_.scales) c_.require(volume(ir_[id].type.shape) == 1, rule, id);
     const int64_t sums = desc_.sum == kernel::OperandSum::a   ? desc_.m
                          : desc_.sum == kernel::OperandSum::b ? desc_.n
                                                               : desc_.m / kernel::rows_of_a_sum * desc_.n;
@@ -201,8 +199,8 @@ class AttentionVerifier {
   static constexpr const char* array = "an array of attention lies as its plan says";
 
   /// A root of the group, or what is moved into the array that the results lie in side by side.
-  int find_attention() const {
-    int id = c_.group().roots[0].node;
+  NodeId find_attention() const {
+    NodeId id = c_.group().roots[0].node;
     while (!is_attention(ir_[id]) && is_movement(ir_[id].op)) id = ir_[id].inputs[0];
     c_.require(is_attention(ir_[id]), "attention's group computes attention", c_.group().roots[0].node);
     return id;
@@ -217,7 +215,7 @@ class AttentionVerifier {
   }
 
   void operand(const AttentionOperand& x, size_t number, const Dim& rows, int64_t columns) const {
-    const int id = ir_[node_].inputs[number];
+    const NodeId id = ir_[node_].inputs[number];
     c_.require(c_.in_memory(x.node), "what attention reads lies in memory", x.node);
     const auto view = strided_view(ir_, c_.grouping.strides, c_.grouping.is_root, id);
     c_.require(view && view->node == x.node && view->offset == x.offset && x.dtype == ir_[id].type.dtype &&
@@ -228,15 +226,15 @@ class AttentionVerifier {
   /// In memory of its own, or within the group's only root.
   void result(const AttentionOperand& x, int number, const Dim& rows, int64_t columns) const {
     if (x.node < 0) return;
-    c_.require(c_.in_memory(x.node) && c_.grouping.group_of[static_cast<size_t>(x.node)] == c_.g,
-               "attention's group makes its results", x.node);
+    c_.require(c_.in_memory(x.node) && c_.grouping.group_of[x.node] == c_.g, "attention's group makes its results",
+               x.node);
     const IrNode& n = ir_[x.node];
     c_.require(x.dtype == n.type.dtype, array, x.node);
     const Axes axes = lies(x, rows, columns);
     if (is_attention(n))
-      return c_.require(n.output == number && x.offset == 0 &&
-                            axes == axes_of(n.type.shape, c_.grouping.strides[static_cast<size_t>(x.node)]),
-                        array, x.node);
+      return c_.require(
+          n.output == number && x.offset == 0 && axes == axes_of(n.type.shape, c_.grouping.strides[x.node]), array,
+          x.node);
     int64_t last = x.offset, elements = 1;
     for (const auto& [extent, stride] : axes) {
       last += (extent - 1) * stride;
@@ -269,7 +267,7 @@ void verify_call(const GroupCheck& check) {
                     plan.desc.inputs.size() == n.inputs.size() && plan.desc.outputs.size() == n.results.size(),
                 rule, first);
   for (size_t k = 0; k < n.inputs.size(); ++k) {
-    const int operand = plan.operands[k];
+    const NodeId operand = plan.operands[k];
     const graph::Type& type = ir[n.inputs[k]].type;
     check.require(check.in_memory(operand), "what a call reads lies in memory", operand);
     check.require(moves_to(ir, n.inputs[k], operand) && ir[operand].type.dtype == type.dtype &&
@@ -284,7 +282,7 @@ void verify_call(const GroupCheck& check) {
     check.require(array.dtype == n.results[k].dtype && array.extents == bounds(n.results[k].shape) &&
                       array.used == (plan.results[k] >= 0),
                   "a call's arrays are its descriptor's", first);
-    if (const int id = plan.results[k]; id >= 0)
+    if (const NodeId id = plan.results[k]; id >= 0)
       check.require(ir[id].output == static_cast<int>(k) && ir[id].inputs == n.inputs && ir[id].op == n.op, rule, id);
   }
 }
@@ -296,31 +294,31 @@ void verify_scatter(const GroupCheck& check) {
   const ScatterRows& sums = *group.scatter_rows;
   const Ir& ir = check.ir;
   check.require(sums.desc.inputs.size() == 2 && sums.desc.outputs.size() == 1, rule, group.roots[0].node);
-  const auto is = [&](int id, const kernel::CallDesc::Array& array) {
+  const auto is = [&](NodeId id, const kernel::CallDesc::Array& array) {
     int64_t elements = 1;
     for (const int64_t extent : array.extents) elements *= extent;
     check.require(ir[id].type.dtype == array.dtype && volume(ir[id].type.shape) == elements, rule, id);
   };
-  for (const int id : {sums.ids, sums.updates})
+  for (const NodeId id : {sums.ids, sums.updates})
     check.require(check.in_memory(id), "what a scatter of rows reads lies in memory", id);
   is(sums.ids, sums.desc.inputs[0]);
   is(sums.updates, sums.desc.inputs[1]);
   is(group.roots[0].node, sums.desc.outputs[0]);
 }
 
-std::vector<int> waited_for(const GroupCheck& check) {
-  std::vector<int> out;
+std::vector<NodeId> waited_for(const GroupCheck& check) {
+  std::vector<NodeId> out;
   if (check.group().kind != Group::Kind::dot) return out;
-  for (int id : check.ir[dot_of(check)].inputs)
+  for (NodeId id : check.ir[dot_of(check)].inputs)
     for (; is_movement(check.ir[id].op) && !check.in_memory(id); id = check.ir[id].inputs[0])
-      if (const std::vector<int>& inputs = check.ir[id].inputs; check.ir[id].op == Op::depends)
+      if (const std::vector<NodeId>& inputs = check.ir[id].inputs; check.ir[id].op == Op::depends)
         out.insert(out.end(), inputs.begin() + 1, inputs.end());
   return out;
 }
 
-std::vector<int> planned_reads(const GroupCheck& check) {
+std::vector<NodeId> planned_reads(const GroupCheck& check) {
   const Group& group = check.group();
-  std::vector<int> reads;
+  std::vector<NodeId> reads;
   if (group.kind == Group::Kind::call) reads = group.call.operands;
   if (group.kind == Group::Kind::attention) {
     const AttentionPlan& plan = group.attention;

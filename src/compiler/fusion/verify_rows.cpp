@@ -259,8 +259,8 @@ bool PointWalk::in_pair(Expr read, Expr store) {
   return true;
 }
 
-Expr PointWalk::offset(int node, const std::vector<Expr>& index) {
-  return ix::linear(cx_, index, check_.grouping.strides[static_cast<size_t>(node)]);
+Expr PointWalk::offset(NodeId node, const std::vector<Expr>& index) {
+  return ix::linear(cx_, index, check_.grouping.strides[node]);
 }
 
 /// What a reduction reads at a point of the domain.
@@ -332,7 +332,7 @@ void PointWalk::walk(size_t number) {
         pending.emplace_back(n.inputs[0], positions.of(word), true);
       }
     } else {
-      for (const int input : n.inputs) pending.emplace_back(input, position, conditional);
+      for (const NodeId input : n.inputs) pending.emplace_back(input, position, conditional);
     }
   }
 }

@@ -40,16 +40,16 @@ Group Group::copy() const {
   return out;
 }
 
-int output_node(const Ir& ir, int output) {
-  int node = output;
+NodeId output_node(const Ir& ir, NodeId output) {
+  NodeId node = output;
   while (ir[node].op == Op::reshape) node = ir[node].inputs[0];
   if (node != output && !ir[node].row_major) return output;
   return is_movement(ir[node].op) || ir[node].op == Op::constant || ir[node].op == Op::iota ? output : node;
 }
 
-std::vector<int> escapes(const Ir& ir) {
-  std::vector<int> count(ir.nodes.size());
-  for (const int id : ir.outputs) ++count[static_cast<size_t>(output_node(ir, id))];
+NodeCounts escapes(const Ir& ir) {
+  NodeCounts count(ir.nodes.size());
+  for (const NodeId id : ir.outputs) ++count[output_node(ir, id)];
   return count;
 }
 

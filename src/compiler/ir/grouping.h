@@ -22,7 +22,7 @@ struct DomainVariable {
 enum class RootKind : uint8_t { reduce, full, row, column };
 
 struct Root {
-  int node;
+  NodeId node;
   RootKind kind;
   std::vector<ix::Expr> index;  // of this node's element at (row, inner); reductions and row maps: over row variables
                                 // only; columns: (part, inner)
@@ -32,10 +32,10 @@ struct Root {
 /// of batch axis k, then of m, n, k.
 struct DotPlan {
   kernel::DotDesc desc;
-  int a = -1, b = -1, bias = -1, residual = -1;  // roots or leaves
-  int pre_activation = -1;             // of the activation: a root of this group (written), or another's (derivative)
-  int sum = -1;                        // the root that is the sum of an operand
-  std::vector<int> scales;             // roots or leaves of one element
+  NodeId a, b, bias, residual;         // roots or leaves
+  NodeId pre_activation;               // of the activation: a root of this group (written), or another's (derivative)
+  NodeId sum;                          // the root that is the sum of an operand
+  std::vector<NodeId> scales;          // roots or leaves of one element
   int64_t a_offset = 0, b_offset = 0;  // elements
   std::vector<Dim> extents;            // batch…, m, n, k as Dims
 };
@@ -46,13 +46,13 @@ struct CallPlan {
   graph::Op op = graph::Op::call;
   std::shared_ptr<const graph::Control> control;  // of control flow
   kernel::CallDesc desc;
-  std::vector<int> operands, results;
+  std::vector<NodeId> operands, results;
 };
 
 /// An array of attention: element (batch…, row, column) of it in the buffer of `node`. Without columns: the rows'
 /// logsumexp.
 struct AttentionOperand {
-  int node = -1;  // root or leaf; -1: absent
+  NodeId node;  // root or leaf; -1: absent
   Dtype dtype = float32;
   int64_t offset = 0;  // elements
   std::vector<int64_t> batch;
@@ -72,15 +72,15 @@ struct AttentionPlan {
   // each split. In the combination (`join`) q is absent, k are the splits' lse, v their o.
   int64_t splits = 0, split_keys = 0;
   bool join = false;
-  int cache = -1;  // where the query appends its own key and value (region/kv_append.h), the scatter that appends them;
-                   // q is absent then
+  NodeId cache;  // where the query appends its own key and value (region/kv_append.h), the scatter that appends them;
+                 // q is absent then
 };
 
 /// A scatter that a routine computes (fusion/scatter_rows.h), with the nodes whose buffers hold the row indices and the
 /// rows.
 struct ScatterRows {
   kernel::CallDesc desc;
-  int ids = -1, updates = -1;
+  NodeId ids, updates;
 };
 
 /// The index context behind a group's expressions. Through a const group it cannot be reached: nothing is added to it.
@@ -104,7 +104,7 @@ struct Group {
   std::vector<ix::Expr> seed_index;  // the seed's element (for a reduction: its operand's) in domain variables
   std::string signature;             // groups of equal signature may be siblings
   std::vector<Root> roots;           // producers before consumers
-  std::vector<int> reads;            // roots of other groups and leaves, each once
+  std::vector<NodeId> reads;         // roots of other groups and leaves, each once
   DotPlan dot;
   CallPlan call;
   AttentionPlan attention;
@@ -116,19 +116,19 @@ struct Group {
 };
 
 struct Grouping {
-  std::vector<Group> groups;     // in an order in which they can run
-  std::vector<bool> is_root;     // by node
-  std::vector<int> group_of;     // by node; -1 for leaves and what is inlined
-  std::vector<Strides> strides;  // by node: of roots and parameters
+  IndexedVector<GroupId, Group> groups;     // in an order in which they can run
+  NodeFlags is_root;                        // by node
+  IndexedVector<NodeId, GroupId> group_of;  // by node; -1 for leaves and what is inlined
+  NodeStrides strides;                      // by node: of roots and parameters
 };
 
 /// Returns the node in whose buffer an output lies: a reshape of a root or leaf shares its buffer.
-int output_node(const Ir& ir, int output);
+NodeId output_node(const Ir& ir, NodeId output);
 /// Returns by node how many outputs lie in its buffer.
-std::vector<int> escapes(const Ir& ir);
+NodeCounts escapes(const Ir& ir);
 
 /// Returns whether a node is an input of the program: never inlined, never computed by a group.
-inline bool is_leaf(const Ir& ir, int node) { return ir[node].op == graph::Op::parameter; }
+inline bool is_leaf(const Ir& ir, NodeId node) { return ir[node].op == graph::Op::parameter; }
 
 /// Lists the groups with their roots, as `weft explain --show groups` prints them.
 std::string print(const Ir& ir, const Grouping& grouping);

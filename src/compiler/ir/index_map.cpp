@@ -76,7 +76,7 @@ std::vector<Expr> through_window(const IrNode& node, std::span<const Expr> index
 
 }  // namespace
 
-Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> index) {
+Access push(ix::Context& cx, const Ir& ir, NodeId movement, std::span<const Expr> index) {
   const IrNode& node = ir[movement];
   const Shape& from = ir[node.inputs[0]].type.shape;
   Access access{node.inputs[0], {}, {}, {}};
@@ -104,12 +104,12 @@ Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const Expr> i
   }
 }
 
-std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::span<const Expr> index) {
+std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, NodeId concat, std::span<const Expr> index) {
   const IrNode& node = ir[concat];
   auto axis = static_cast<size_t>(node.attrs->axes[0]);
   std::vector<Access> branches;
   int64_t begin = 0;
-  for (int input : node.inputs) {
+  for (NodeId input : node.inputs) {
     int64_t extent = ir[input].type.shape[axis].bound();
     Access access{input, std::vector<Expr>(index.begin(), index.end()), {}, {}};
     access.index[axis] = index[axis] - begin;
@@ -131,7 +131,7 @@ int IndexTuples::of(std::vector<Expr> index) {
   return it->second;
 }
 
-Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<Expr> index) {
+Access peel(ix::Context& cx, const Ir& ir, NodeId node, std::vector<Expr> index) {
   Access access{node, std::move(index), {}, {}};
   while (is_movement(ir[access.node].op) && ir[access.node].op != Op::concat) {
     Access next = push(cx, ir, access.node, access.index);

@@ -13,21 +13,21 @@ namespace weft::compiler {
 /// An access: the value of node `node` at `index`. Where `valid` is given and evaluates to 0, the value is the constant
 /// `other`.
 struct Access {
-  int node;
+  NodeId node;
   std::vector<ix::Expr> index;
   ix::Expr valid;  // empty: always
   Number other;
 };
 
 /// Maps an index through one movement node other than concat.
-Access push(ix::Context& cx, const Ir& ir, int movement, std::span<const ix::Expr> index);
+Access push(ix::Context& cx, const Ir& ir, NodeId movement, std::span<const ix::Expr> index);
 /// Maps an index through a concat: returns one access for each input, in order, valid where the index lies in that
 /// input.
-std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, int concat, std::span<const ix::Expr> index);
+std::vector<Access> push_concat(ix::Context& cx, const Ir& ir, NodeId concat, std::span<const ix::Expr> index);
 
 /// Maps an index through movement nodes as long as each access is unconditional. Returns the first node that is not
 /// such a movement, and the index at which it is read.
-Access peel(ix::Context& cx, const Ir& ir, int node, std::vector<ix::Expr> index);
+Access peel(ix::Context& cx, const Ir& ir, NodeId node, std::vector<ix::Expr> index);
 
 /// Interns the index tuples of a walk, so that each is an id. Most steps (those through elementwise operators) keep the
 /// tuple.
@@ -40,7 +40,7 @@ class IndexTuples {
   const std::vector<ix::Expr>& operator[](int tuple) const { return *indices_[static_cast<size_t>(tuple)]; }
   /// Marks a node at an index tuple as visited and returns whether it was not visited before. Visits with different
   /// `mark` are counted separately.
-  bool visit(int node, int tuple, bool mark = false) {
+  bool visit(NodeId node, int tuple, bool mark = false) {
     return seen_.insert(
         (static_cast<uint64_t>(node) << 33 | static_cast<uint64_t>(mark) << 32 | static_cast<uint64_t>(tuple)) + 1);
   }

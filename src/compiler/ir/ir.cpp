@@ -45,38 +45,38 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
 }
 
 Ir eliminate_dead_code(Ir ir) {
-  std::vector<bool> live(ir.nodes.size());
+  NodeFlags live(ir.nodes.size());
   for (const auto* list : {&ir.inputs, &ir.outputs})
-    for (int id : *list) live[static_cast<size_t>(id)] = true;
-  for (int id = ir.size(); id-- > 0;)
-    if (live[static_cast<size_t>(id)])
-      for (int input : ir[id].inputs) live[static_cast<size_t>(input)] = true;
+    for (NodeId id : *list) live[id] = true;
+  for (NodeId id = ir.size(); id-- > 0;)
+    if (live[id])
+      for (NodeId input : ir[id].inputs) live[input] = true;
   Ir result;
   result.nodes.reserve(ir.nodes.size());
-  std::vector<int> renumbered(ir.nodes.size(), -1);
-  for (int id = 0; id < ir.size(); ++id) {
-    if (!live[static_cast<size_t>(id)]) continue;
-    renumbered[static_cast<size_t>(id)] = result.size();
-    result.nodes.push_back(std::move(ir.nodes[static_cast<size_t>(id)]));
-    for (int& input : result.nodes.back().inputs) input = renumbered[static_cast<size_t>(input)];
+  IndexedVector<NodeId, NodeId> renumbered(ir.nodes.size(), -1);
+  for (NodeId id = 0; id < ir.size(); ++id) {
+    if (!live[id]) continue;
+    renumbered[id] = result.size();
+    result.nodes.push_back(std::move(ir.nodes[id]));
+    for (NodeId& input : result.nodes.back().inputs) input = renumbered[input];
   }
-  for (int id : ir.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
-  for (int id : ir.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
+  for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
   return result;
 }
 
 Users::Users(const Ir& ir) : begin_(ir.nodes.size() + 1) {
   const auto each = [&](const auto& visit) {
-    std::vector<int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
-    for (int id = 0; id < ir.size(); ++id)
-      for (const int input : ir[id].inputs)
-        if (std::exchange(last[static_cast<size_t>(input)], id) != id) visit(static_cast<size_t>(input), id);
+    IndexedVector<NodeId, int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
+    for (NodeId id = 0; id < ir.size(); ++id)
+      for (const NodeId input : ir[id].inputs)
+        if (std::exchange(last[input], id) != id) visit(static_cast<size_t>(input), id);
   };
   each([&](size_t input, int) { ++begin_[input + 1]; });
   for (size_t k = 1; k < begin_.size(); ++k) begin_[k] += begin_[k - 1];
   readers_.resize(begin_.back());
   std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
-  each([&](size_t input, int id) { readers_[next[input]++] = id; });
+  each([&](size_t input, NodeId id) { readers_[next[input]++] = id; });
 }
 
 bool is_movement(Op op) {
@@ -119,7 +119,7 @@ kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Typ
 }
 bool writes_operand(Op op) { return op == Op::scatter || op == Op::assign; }
 
-size_t index_rank(const Ir& ir, int node) {
+size_t index_rank(const Ir& ir, NodeId node) {
   return ir[node].attrs->axes.empty() ? 0 : ir[ir[node].inputs[1]].type.shape.size();
 }
 
@@ -132,10 +132,10 @@ std::string call_name(const graph::Attrs& attrs) {
 
 }  // namespace
 
-std::string print(const Ir& ir, int id) {
+std::string print(const Ir& ir, NodeId id) {
   const IrNode& node = ir[id];
   std::string text = fmt::format("%{} = {}", id, graph::row(node.op).name);
-  for (int input : node.inputs) text += fmt::format(" %{}", input);
+  for (NodeId input : node.inputs) text += fmt::format(" %{}", input);
   auto list = [&](const char* name, const std::vector<int64_t>& v) {
     if (!v.empty()) text += fmt::format(" {}=[{}]", name, fmt::join(v, ","));
   };
@@ -157,7 +157,7 @@ std::string print(const Ir& ir, int id) {
 
 std::string print(const Ir& ir) {
   std::string text;
-  for (int id = 0; id < ir.size(); ++id) text += print(ir, id) + "\n";
+  for (NodeId id = 0; id < ir.size(); ++id) text += print(ir, id) + "\n";
   return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "compiler/ir/ids.h"
 #include "compiler/program.h"
 #include "graph/node.h"
 #include "kernel/describe/desc.h"
@@ -16,7 +17,7 @@ namespace weft::compiler {
 
 struct IrNode {
   graph::Op op;
-  std::vector<int> inputs;
+  std::vector<NodeId> inputs;
   graph::SharedAttrs attrs;
   graph::Type type;
   bool row_major = true;                  // of a parameter: how its data lies
@@ -35,11 +36,11 @@ struct IrNode {
 };
 
 struct Ir {
-  std::vector<IrNode> nodes;
-  std::vector<int> inputs;  // parameter nodes, in the order of the Program's inputs
-  std::vector<int> outputs;
+  IndexedVector<NodeId, IrNode> nodes;
+  std::vector<NodeId> inputs;  // parameter nodes, in the order of the Program's inputs
+  std::vector<NodeId> outputs;
 
-  const IrNode& operator[](int id) const { return nodes[static_cast<size_t>(id)]; }
+  const IrNode& operator[](NodeId id) const { return nodes[id]; }
   int size() const { return static_cast<int>(nodes.size()); }
 };
 
@@ -50,13 +51,14 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
 class Users {
  public:
   explicit Users(const Ir& ir);
-  std::span<const int> operator[](size_t id) const {
-    return {readers_.data() + begin_[id], readers_.data() + begin_[id + 1]};
+  std::span<const NodeId> operator[](NodeId id) const {
+    const auto at = static_cast<size_t>(int{id});
+    return {readers_.data() + begin_[at], readers_.data() + begin_[at + 1]};
   }
 
  private:
   std::vector<size_t> begin_;  // by node: where its readers are
-  std::vector<int> readers_;
+  std::vector<NodeId> readers_;
 };
 inline Users users(const Ir& ir) { return Users(ir); }
 bool is_movement(graph::Op op);
@@ -74,11 +76,11 @@ kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Typ
 bool writes_operand(graph::Op op);  // scatter, assign: the first operand with some elements replaced, in its own memory
                                     // where that is free
 /// Returns the rank of a gather's or scatter's index arrays; 0 without index arrays.
-size_t index_rank(const Ir& ir, int node);
+size_t index_rank(const Ir& ir, NodeId node);
 /// Drops the nodes that no output depends on; inputs stay.
 Ir eliminate_dead_code(Ir ir);
 std::string print(const Ir& ir);
-std::string print(const Ir& ir, int node);
+std::string print(const Ir& ir, NodeId node);
 
 using graph::hash;
 /// Returns the key of a source, from operators, attributes, types, layouts and updates: equal for graphs that compile

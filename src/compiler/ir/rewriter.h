@@ -13,20 +13,20 @@ class Rewriter {
 
   /// Calls `visit` on each node with its rewritten inputs; it adds the node or its replacement and returns the id.
   /// Replaced nodes stay in the graph without readers.
-  Ir rewrite(const std::function<int(int id, IrNode node)>& visit);
+  Ir rewrite(const std::function<int(NodeId id, IrNode node)>& visit);
 
-  int renamed(int id) const { return renamed_[static_cast<size_t>(id)]; }
-  int add(IrNode node);
+  NodeId renamed(NodeId id) const { return renamed_[id]; }
+  NodeId add(IrNode node);
   /// Returns a new node without attributes, in the phase of the node being rewritten.
-  IrNode made(graph::Op op, std::vector<int> inputs, Shape shape, Dtype dtype) const;
-  int cast(int v, Dtype dtype);                         // v itself where it has the dtype
-  int shaped(graph::Op op, int v, const Shape& shape);  // reshape or broadcast; v itself where it has the shape
+  IrNode made(graph::Op op, std::vector<NodeId> inputs, Shape shape, Dtype dtype) const;
+  NodeId cast(NodeId v, Dtype dtype);                         // v itself where it has the dtype
+  NodeId shaped(graph::Op op, NodeId v, const Shape& shape);  // reshape or broadcast; v itself where it has the shape
 
   Ir from_, to_;
   int phase_ = 0;
 
  private:
-  std::vector<int> renamed_;
+  IndexedVector<NodeId, NodeId> renamed_;
 };
 
 }  // namespace weft::compiler

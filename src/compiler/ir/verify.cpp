@@ -25,7 +25,7 @@ class IrVerifier {
   explicit IrVerifier(const Ir& ir) : ir_(ir) {}
 
   void run() {
-    for (int id = 0; id < ir_.size(); ++id) {
+    for (NodeId id = 0; id < ir_.size(); ++id) {
       operands(id);
       result(id);
       type(id);
@@ -36,17 +36,17 @@ class IrVerifier {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view rule, int id) const {
+  [[noreturn]] void fail(std::string_view rule, NodeId id) const {
     throw_internal("verify", fmt::format("{}: {}", rule, print(ir_, id)));
   }
-  void require(bool ok, std::string_view rule, int id) const {
+  void require(bool ok, std::string_view rule, NodeId id) const {
     if (!ok) fail(rule, id);
   }
 
-  void operands(int id) const {
+  void operands(NodeId id) const {
     const IrNode& n = ir_[id];
     if (n.op >= Op::count_) throw_internal("verify", fmt::format("the operator exists: %{}", id));
-    for (const int input : n.inputs) {
+    for (const NodeId input : n.inputs) {
       require(input >= 0 && input < ir_.size(), "every operand exists", id);
       require(input < id, "operands come before their user", id);
     }
@@ -57,7 +57,7 @@ class IrVerifier {
   }
 
   /// A call's nodes each are one of its results; any other operator has one.
-  void result(int id) const {
+  void result(NodeId id) const {
     const IrNode& n = ir_[id];
     if (!is_call(n.op)) return require(n.output == 0 && n.results.empty(), "only calls have several results", id);
     require(n.output >= 0 && n.output < static_cast<int>(n.results.size()), "the call has this result", id);
@@ -66,11 +66,11 @@ class IrVerifier {
 
   std::vector<Type> operand_types(const IrNode& n) const {
     std::vector<Type> types;
-    for (const int input : n.inputs) types.push_back(ir_[input].type);
+    for (const NodeId input : n.inputs) types.push_back(ir_[input].type);
     return types;
   }
 
-  void type(int id) {
+  void type(NodeId id) {
     const IrNode& n = ir_[id];
     if (n.op == Op::parameter) return;
     if (is_attention(n) && !n.attrs->integers.empty()) return attention_part(id);
@@ -106,7 +106,7 @@ class IrVerifier {
 
   /// Returns whether the node is a result of the call whose rule was evaluated last: results of one call are usually
   /// adjacent, so that the rule is evaluated once for all of them.
-  bool same_call(int id) const {
+  bool same_call(NodeId id) const {
     if (derived_call_ < 0) return false;
     const IrNode &n = ir_[id], &known = ir_[derived_call_];
     return n.op == known.op && n.inputs == known.inputs && &*n.attrs == &*known.attrs && n.results == known.results;
@@ -114,7 +114,7 @@ class IrVerifier {
 
   /// Attention of one query, split: each piece of the keys gives its own o and logsumexp in float32, then they are
   /// joined. integers: the part; of pieces, how many there are and how many keys each has.
-  void attention_part(int id) const {
+  void attention_part(NodeId id) const {
     constexpr const char* rule = "a part of attention has the region's shapes";
     const IrNode& n = ir_[id];
     const std::vector<int64_t>& part = n.attrs->integers;
@@ -141,7 +141,7 @@ class IrVerifier {
             rule, id);
   }
 
-  void flags(int id) const {
+  void flags(NodeId id) const {
     const IrNode& n = ir_[id];
     require(!n.gemv || (n.op == Op::reduce && n.attrs->reducer == kernel::Reducer::sum),
             "only a sum is marked as a GEMV", id);
@@ -153,19 +153,19 @@ class IrVerifier {
   }
 
   void inputs() const {
-    std::vector<bool> listed(ir_.nodes.size());
-    for (const int id : ir_.inputs) {
+    NodeFlags listed(ir_.nodes.size());
+    for (const NodeId id : ir_.inputs) {
       check(id >= 0 && id < ir_.size(), "verify", fmt::format("every input exists: %{}", id));
       require(ir_[id].op == Op::parameter, "an input is a parameter", id);
-      require(!listed[static_cast<size_t>(id)], "an input is listed once", id);
-      listed[static_cast<size_t>(id)] = true;
+      require(!listed[id], "an input is listed once", id);
+      listed[id] = true;
     }
-    for (int id = 0; id < ir_.size(); ++id)
-      require(ir_[id].op != Op::parameter || listed[static_cast<size_t>(id)], "a parameter is an input", id);
+    for (NodeId id = 0; id < ir_.size(); ++id)
+      require(ir_[id].op != Op::parameter || listed[id], "a parameter is an input", id);
   }
 
   void outputs() const {
-    for (const int id : ir_.outputs)
+    for (const NodeId id : ir_.outputs)
       check(id >= 0 && id < ir_.size(), "verify", fmt::format("every output exists: %{}", id));
   }
 
@@ -177,11 +177,11 @@ class IrVerifier {
 
 Interface interface_of(const Ir& ir) {
   Interface out;
-  for (const int id : ir.inputs) {
+  for (const NodeId id : ir.inputs) {
     out.inputs.push_back(ir[id].type);
     out.row_major.push_back(ir[id].row_major);
   }
-  for (const int id : ir.outputs) out.outputs.push_back(ir[id].type);
+  for (const NodeId id : ir.outputs) out.outputs.push_back(ir[id].type);
   return out;
 }
 
@@ -189,7 +189,7 @@ void verify(const Ir& ir) { IrVerifier(ir).run(); }
 
 void verify(const Ir& ir, const Interface& source) {
   verify(ir);
-  const auto same = [&](const std::vector<int>& ids, const std::vector<Type>& types, const char* what) {
+  const auto same = [&](const std::vector<NodeId>& ids, const std::vector<Type>& types, const char* what) {
     if (ids.size() != types.size())
       throw_internal(
           "verify", fmt::format("the number of {}s is the source's: {} instead of {}", what, ids.size(), types.size()));

@@ -22,7 +22,7 @@ Emitter::Emitter(const LowerContext& cx, Group& group, std::string name) : cx_(c
 
 /// Returns the key under which a node's value at an index is recorded. A root of this group has one value wherever it
 /// is read: fusion requires that.
-Emitter::Key Emitter::key(int node, const std::vector<Expr>& index, Expr valid) const {
+Emitter::Key Emitter::key(NodeId node, const std::vector<Expr>& index, Expr valid) const {
   Key key{node, {}, nullptr};
   if (own_.contains(node)) return key;
   for (Expr e : index) key.index.push_back(e.get());
@@ -36,8 +36,8 @@ const Value* Emitter::find(const Key& key) const {
   return nullptr;
 }
 
-kernel::Ref Emitter::param(int node, bool written) {
-  int owner = cx_.buffer_owner[static_cast<size_t>(node)];
+kernel::Ref Emitter::param(NodeId node, bool written) {
+  NodeId owner = cx_.buffer_owner[node];
   auto [it, fresh] = refs_.try_emplace(owner, 0);
   if (fresh) {
     it->second = b_.param("p" + std::to_string(params_.size()), cx_.ir[node].type.dtype, written);
@@ -148,7 +148,7 @@ Value Emitter::narrowed(Value v, Dtype dtype) {
 
 // ---------------------------------------------------------------- nodes
 
-Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::value(NodeId node, const std::vector<Expr>& index, Expr valid) {
   if (const Value* known = find(key(node, index, valid))) return *known;
   if (valid)  // an unconditional value serves a conditional reader
     if (const Value* known = find(key(node, index, {}))) return *known;
@@ -157,15 +157,15 @@ Value Emitter::value(int node, const std::vector<Expr>& index, Expr valid) {
   return v;
 }
 
-bool Emitter::is_memory(int node) const {
+bool Emitter::is_memory(NodeId node) const {
   if (is_leaf(cx_.ir, node)) return true;
-  if (!cx_.grouping.is_root[static_cast<size_t>(node)]) return false;
-  return cx_.has_buffer[static_cast<size_t>(node)] || cx_.ir[node].op == Op::reduce;
+  if (!cx_.grouping.is_root[node]) return false;
+  return cx_.has_buffer[node] || cx_.ir[node].op == Op::reduce;
 }
 
-void Emitter::define(int node, Value v) { scopes_.back()[key(node, {}, {})] = v; }
+void Emitter::define(NodeId node, Value v) { scopes_.back()[key(node, {}, {})] = v; }
 
-Value Emitter::compute(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::compute(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   if (n.op == Op::constant) return b_.constant(compute_dtype(n.type.dtype), n.attrs->number);
   if (n.op == Op::iota) return iota(index[static_cast<size_t>(n.attrs->axes[0])], n.type.dtype);
@@ -177,7 +177,7 @@ Value Emitter::compute(int node, const std::vector<Expr>& index, Expr valid) {
 }
 
 /// Emits a movement: the operand at the moved index, or the fill value outside the operand (padding).
-Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::movement(NodeId node, const std::vector<Expr>& index, Expr valid) {
   Access access = push(*group_.cx, cx_.ir, node, index);
   if (!access.valid) return value(access.node, access.index, valid);
   Expr both = valid ? group_.cx->both(valid, access.valid) : access.valid;
@@ -193,7 +193,7 @@ Value Emitter::movement(int node, const std::vector<Expr>& index, Expr valid) {
   return zero ? inside : b_.select(predicate(access.valid), inside, other);
 }
 
-Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::concat(NodeId node, const std::vector<Expr>& index, Expr valid) {
   Value result = no_value;
   for (const Access& access : push_concat(*group_.cx, cx_.ir, node, index)) {
     if (access.valid.is_constant(0)) continue;
@@ -206,7 +206,7 @@ Value Emitter::concat(int node, const std::vector<Expr>& index, Expr valid) {
 
 /// Emits a gather. Negative indices count from the end; others are clamped, so that no address lies outside the
 /// operand.
-Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::gather(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
   std::vector<Expr> prefix(index.begin(), index.begin() + rank), inside(index.begin() + rank, index.end());
@@ -214,7 +214,7 @@ Value Emitter::gather(int node, const std::vector<Expr>& index, Expr valid) {
     auto axis = static_cast<size_t>(n.attrs->axes[k]);
     const Dim& dim = cx_.ir[n.inputs[0]].type.shape[axis];
     int64_t range = std::max<int64_t>(0, dim.bound() - n.attrs->shape[axis].bound());
-    int indices = n.inputs[k + 1];
+    NodeId indices = n.inputs[k + 1];
     Value i = b_.cast(value(indices, prefix, valid), int64);
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, extent(dim)), i);
     i = b_.max(b_.min(i, b_.index(range)), b_.index(0));
@@ -240,7 +240,7 @@ Value Emitter::philox(Value key0, Value key1, Expr at) {
 
 /// Emits random bits. Threefry words have MLX's layout: with N words and h = N/2, a counter pairs words i and i + h +
 /// (N odd); the middle word of an odd N has counter (h, 0).
-Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::random_bits(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
   int64_t words = volume(n.attrs->shape), half = words / 2, odd = words % 2;
@@ -263,12 +263,12 @@ Value Emitter::random_bits(int node, const std::vector<Expr>& index, Expr valid)
   return b_.select(first, word0, word1);
 }
 
-Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::elementwise(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   if (n.op == Op::add && n.fused)
     return fused_multiply_add(n.inputs[1], index, valid, value(n.inputs[0], index, valid));
   std::vector<Value> args;
-  for (int input : n.inputs) args.push_back(value(input, index, valid));
+  for (NodeId input : n.inputs) args.push_back(value(input, index, valid));
   Dtype from = cx_.ir[n.inputs[0]].type.dtype, to = n.type.dtype;
   if (n.op == Op::cast) {
     if (compute_dtype(to) != to) return b_.cast(b_.cast(args[0], to), compute_dtype(to));
@@ -278,7 +278,7 @@ Value Emitter::elementwise(int node, const std::vector<Expr>& index, Expr valid)
   return b_.scalar(static_cast<ScalarOp>(graph::row(n.op).scalar), args);
 }
 
-Value Emitter::fused_multiply_add(int product, const std::vector<Expr>& index, Expr valid, Value sum) {
+Value Emitter::fused_multiply_add(NodeId product, const std::vector<Expr>& index, Expr valid, Value sum) {
   const IrNode& n = cx_.ir[product];
   if (is_memory(product)) return b_.add(sum, value(product, index, valid));
   if (is_movement(n.op) && n.op != Op::concat) {
@@ -291,10 +291,10 @@ Value Emitter::fused_multiply_add(int product, const std::vector<Expr>& index, E
   return b_.scalar(ScalarOp::fma, {a, b, sum});
 }
 
-Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
+Value Emitter::load(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   kernel::Ref ref = param(node, false);
-  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[node]);
   Value v = no_value;
   if (auto tile = tiles_.find({node, offset.get()}); tile != tiles_.end())
     return b_.cast(tile->second, compute_dtype(n.type.dtype));
@@ -322,10 +322,10 @@ Value Emitter::load(int node, const std::vector<Expr>& index, Expr valid) {
   return b_.cast(v, compute_dtype(n.type.dtype));
 }
 
-void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool streaming) {
+void Emitter::store(NodeId node, const std::vector<Expr>& index, Value v, bool streaming) {
   Dtype dtype = cx_.ir[node].type.dtype;
   kernel::Ref ref = param(node, true);
-  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[node]);
   Value stored = b_.cast(v, dtype);
   if (!on_lanes(offset)) {
     if (b_.type(stored).rank() != 0) throw_internal("emit", "a tile is stored to one element: " + print(cx_.ir, node));
@@ -339,8 +339,8 @@ void Emitter::store(int node, const std::vector<Expr>& index, Value v, bool stre
   }
 }
 
-void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<Expr>& varying) {
-  walk(node, index, [&](int id, const std::vector<Expr>& at) {
+void Emitter::hoist(NodeId node, const std::vector<Expr>& index, const std::vector<Expr>& varying) {
+  walk(node, index, [&](NodeId id, const std::vector<Expr>& at) {
     bool fixed = std::none_of(at.begin(), at.end(), [&](Expr e) {
       return std::any_of(varying.begin(), varying.end(), [&](Expr v) { return ix::depends_on(e, v); });
     });
@@ -350,10 +350,10 @@ void Emitter::hoist(int node, const std::vector<Expr>& index, const std::vector<
   });
 }
 
-void Emitter::walk(int node, const std::vector<Expr>& index,
+void Emitter::walk(NodeId node, const std::vector<Expr>& index,
                    const std::function<bool(int, const std::vector<Expr>&)>& visit) {
   std::set<Key> seen;
-  std::vector<std::pair<int, std::vector<Expr>>> pending{{node, index}};
+  std::vector<std::pair<NodeId, std::vector<Expr>>> pending{{node, index}};
   while (!pending.empty()) {
     auto [id, at] = std::move(pending.back());
     pending.pop_back();
@@ -366,13 +366,13 @@ void Emitter::walk(int node, const std::vector<Expr>& index,
       Access access = push(*group_.cx, cx_.ir, id, at);
       if (!access.valid) pending.emplace_back(access.node, std::move(access.index));
     } else {
-      for (int input : n.inputs) pending.emplace_back(input, at);
+      for (NodeId input : n.inputs) pending.emplace_back(input, at);
     }
   }
 }
 
-void Emitter::prefetch(int node, const std::vector<Expr>& index, Expr program, int64_t count) {
-  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[static_cast<size_t>(node)]);
+void Emitter::prefetch(NodeId node, const std::vector<Expr>& index, Expr program, int64_t count) {
+  Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[node]);
   const Expr vars[] = {lanes_.variable, program};
   auto both = ix::affine(offset, vars);
   auto form = lane_form(offset);

@@ -29,7 +29,7 @@ class Emitter {
   ix::Context& index_context() { return *group_.cx; }
 
   /// Declares the buffer of a root or leaf as a parameter. Declare all written ones before the first load.
-  kernel::Ref param(int node, bool written);
+  kernel::Ref param(NodeId node, bool written);
   /// Returns a symbol argument of the kernel; equal arguments are shared.
   kernel::Value argument(const std::string& name, SymbolArgument value);
   kernel::Value extent(const Dim& dim);  // a constant, or the symbol's run-time value
@@ -55,51 +55,52 @@ class Emitter {
   }
 
   /// Returns a node's value: a scalar or a tile, in the node's compute dtype.
-  kernel::Value value(int node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
+  kernel::Value value(NodeId node, const std::vector<ix::Expr>& index) { return value(node, index, {}); }
   /// Returns the same, but computes a root of this group instead of loading it.
-  kernel::Value make(int node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
+  kernel::Value make(NodeId node, const std::vector<ix::Expr>& index) { return compute(node, index, {}); }
   /// Returns whether readers load the node instead of computing it: leaves and roots, except a map of this group
   /// without a buffer, which a later pass computes again.
-  bool is_memory(int node) const;
+  bool is_memory(NodeId node) const;
   /// Makes later loads issue where they are emitted and mark their data as read once.
   void set_streaming(bool on) { streaming_ = on; }
   /// Walks the nodes that the value of `node` is computed from unconditionally. visit(node, index) returns whether to
   /// continue to the node's operands.
-  void walk(int node, const std::vector<ix::Expr>& index,
+  void walk(NodeId node, const std::vector<ix::Expr>& index,
             const std::function<bool(int, const std::vector<ix::Expr>&)>& visit);
   /// Records a value until the scope ends.
-  void remember(int node, const std::vector<ix::Expr>& index, kernel::Value v) {
+  void remember(NodeId node, const std::vector<ix::Expr>& index, kernel::Value v) {
     scopes_.back()[key(node, index, {})] = v;
   }
   bool on_lanes(ix::Expr e) const;
   /// Prefetches the data of `node` that the next value of `program` will read, if it lies at a fixed distance from what
   /// this one reads on its lanes.
-  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program) {
+  void prefetch(NodeId node, const std::vector<ix::Expr>& index, ix::Expr program) {
     prefetch(node, index, program, width_);
   }
-  void prefetch(int node, const std::vector<ix::Expr>& index, ix::Expr program, int64_t count);
+  void prefetch(NodeId node, const std::vector<ix::Expr>& index, ix::Expr program, int64_t count);
   /// Makes reads of `node` at `offset` load their lanes from `scratch`, from element `at` on.
-  void take_staged(int node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) {
+  void take_staged(NodeId node, ix::Expr offset, kernel::Ref scratch, kernel::Value at) {
     staged_[{node, offset.get()}] = {scratch, at};
   }
   /// Makes reads of `node` at `offset` return this tile. If it has two axes, so has everything computed from it.
-  void take_tile(int node, ix::Expr offset, kernel::Value tile) { tiles_[{node, offset.get()}] = tile; }
+  void take_tile(NodeId node, ix::Expr offset, kernel::Value tile) { tiles_[{node, offset.get()}] = tile; }
   kernel::Value lane_base() const { return lanes_.base; }
   /// Loads the current contents of a root's buffer.
-  kernel::Value load_result(int node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
+  kernel::Value load_result(NodeId node, const std::vector<ix::Expr>& index) { return load(node, index, {}); }
   /// Returns sum + the value of `product`. If that is a multiplication that is not in memory, emits one fused
   /// multiply-add with one rounding.
-  kernel::Value fused_multiply_add(int product, const std::vector<ix::Expr>& index, ix::Expr valid, kernel::Value sum);
+  kernel::Value fused_multiply_add(NodeId product, const std::vector<ix::Expr>& index, ix::Expr valid,
+                                   kernel::Value sum);
   /// Records the value of a root that this group has computed, for later readers.
-  void define(int node, kernel::Value v);
+  void define(NodeId node, kernel::Value v);
   /// Forgets a root's value in this scope, before its readers move on to another element.
-  void forget(int node) { scopes_.back().erase(key(node, {}, {})); }
+  void forget(NodeId node) { scopes_.back().erase(key(node, {}, {})); }
   /// Stores a root's value (compute dtype) at its index.
-  void store(int node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
+  void store(NodeId node, const std::vector<ix::Expr>& index, kernel::Value v, bool streaming);
   /// Returns what readers of a stored value see: rounded to the node's dtype, in its compute dtype.
-  kernel::Value rounded(int node, kernel::Value v) { return narrowed(v, cx_.ir[node].type.dtype); }
+  kernel::Value rounded(NodeId node, kernel::Value v) { return narrowed(v, cx_.ir[node].type.dtype); }
   /// Emits now, before the loops to come, the parts of the value that do not depend on `varying`.
-  void hoist(int node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
+  void hoist(NodeId node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
 
   kernel::Value index_value(ix::Expr e);  // int64 scalar, or [width] where e depends on lanes
   kernel::Value predicate(ix::Expr e);    // bool
@@ -107,7 +108,7 @@ class Emitter {
 
  private:
   struct Key {
-    int node;
+    NodeId node;
     std::vector<const ix::Node*> index;
     const ix::Node* valid;
     friend auto operator<=>(const Key&, const Key&) = default;
@@ -117,17 +118,17 @@ class Emitter {
     kernel::Value base;
   };
 
-  Key key(int node, const std::vector<ix::Expr>& index, ix::Expr valid) const;
+  Key key(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid) const;
   const kernel::Value* find(const Key& key) const;
-  kernel::Value value(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value compute(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value movement(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value concat(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value gather(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value random_bits(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value value(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value compute(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value movement(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value concat(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value gather(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value random_bits(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value philox(kernel::Value key0, kernel::Value key1, ix::Expr at);
-  kernel::Value elementwise(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value load(int node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value elementwise(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value load(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value iota(ix::Expr e, Dtype dtype);
   kernel::Value narrowed(kernel::Value v, Dtype dtype);  // rounded to dtype, in its compute dtype
   kernel::Value broadcast_lanes(kernel::Value v);        // to [width]
@@ -136,9 +137,9 @@ class Emitter {
   const LowerContext& cx_;
   Group& group_;
   kernel::Builder b_;
-  std::set<int> own_;                // roots of the group
-  std::map<int, kernel::Ref> refs_;  // by owner
-  std::vector<int> params_;
+  std::set<NodeId> own_;                // roots of the group
+  std::map<NodeId, kernel::Ref> refs_;  // by owner
+  std::vector<NodeId> params_;
   std::vector<SymbolArgument> arguments_;
   std::map<std::string, kernel::Value> argument_values_;
   std::unordered_map<const ix::Node*, kernel::Value> bound_;  // variables → scalar or tile
@@ -147,8 +148,8 @@ class Emitter {
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;
   bool streaming_ = false;
-  std::map<std::pair<int, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
-  std::map<std::pair<int, const ix::Node*>, kernel::Value> tiles_;
+  std::map<std::pair<NodeId, const ix::Node*>, std::pair<kernel::Ref, kernel::Value>> staged_;
+  std::map<std::pair<NodeId, const ix::Node*>, kernel::Value> tiles_;
   std::vector<Scope> scopes_;
 };
 

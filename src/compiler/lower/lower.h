@@ -31,7 +31,7 @@ struct SymbolArgument {
 
 struct Lowered {
   kernel::Kernel kernel;
-  std::vector<int> params;  // for each kernel parameter, the node whose buffer it is
+  std::vector<NodeId> params;  // for each kernel parameter, the node whose buffer it is
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
   double work = 0;  // basic operations plus bytes, to decide whether to use more than one thread
@@ -47,9 +47,9 @@ struct Lowered {
 struct LowerContext {
   const Ir& ir;
   const Grouping& grouping;
-  const std::vector<int>& buffer_owner;
-  const std::vector<bool>& has_buffer;
-  const std::vector<bool>& streamed;
+  const IndexedVector<NodeId, NodeId>& buffer_owner;
+  const NodeFlags& has_buffer;
+  const NodeFlags& streamed;
   target::Target& target;
 };
 

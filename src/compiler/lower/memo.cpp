@@ -27,7 +27,7 @@ class GroupKey {
 
   Digest digest() const { return h_.finish(); }
   /// Returns the owners of the nodes' buffers, in the order of the walk; -1 for nodes without memory.
-  const std::vector<int>& owners() const { return owners_; }
+  const std::vector<NodeId>& owners() const { return owners_; }
 
  private:
   void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
@@ -44,10 +44,10 @@ class GroupKey {
     if (e->b) expression(e->b);
   }
 
-  int position(int id) const { return nodes_.at(id); }
+  int position(NodeId id) const { return nodes_.at(id); }
 
   /// Hashes a node, and its operands down to memory: how other groups compute their roots does not matter.
-  void node(int id) {
+  void node(NodeId id) {
     auto [it, fresh] = nodes_.try_emplace(id, static_cast<int>(nodes_.size()));
     h_.number(it->second);
     if (!fresh) return;
@@ -58,7 +58,7 @@ class GroupKey {
     h_.number(root).number(in_memory).number(n.type.dtype.val()).number(n.type.shape.size());
     for (const Dim& d : n.type.shape) dim(d);
     if (in_memory) {
-      const int owner = cx_.buffer_owner[at];
+      const NodeId owner = cx_.buffer_owner[at];
       h_.number(static_cast<bool>(cx_.has_buffer[at]))
           .number(static_cast<bool>(cx_.streamed[at]))
           .number(buffers_.try_emplace(owner, buffers_.size()).first->second);
@@ -71,7 +71,7 @@ class GroupKey {
     h_.number(n.op).number(n.fused);
     hash(h_, n.attrs);
     h_.number(n.inputs.size());
-    for (int input : n.inputs) node(input);
+    for (NodeId input : n.inputs) node(input);
   }
 
   const LowerContext& cx_;
@@ -79,9 +79,9 @@ class GroupKey {
   Hasher h_;
   std::vector<int64_t> variables_;
   std::unordered_map<const ix::Node*, int> expressions_;
-  std::unordered_map<int, int> nodes_;
-  std::unordered_map<int, size_t> buffers_;
-  std::vector<int> owners_;
+  std::unordered_map<NodeId, int> nodes_;
+  std::unordered_map<NodeId, size_t> buffers_;
+  std::vector<NodeId> owners_;
 };
 
 /// Hashes the plan of a dot or attention group, with its buffers numbered in the order of the walk.
@@ -89,11 +89,11 @@ class PlanKey {
  public:
   PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }
 
-  void dot(const DotPlan& plan, int result) {
+  void dot(const DotPlan& plan, NodeId result) {
     h_.digest(plan.desc.digest()).number(plan.a_offset).number(plan.b_offset);
     for (const Dim& d : plan.extents) dim(d);
-    for (const int id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
-    for (const int id : plan.scales) node(id);
+    for (const NodeId id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
+    for (const NodeId id : plan.scales) node(id);
   }
 
   void attention(const AttentionPlan& plan) {
@@ -111,7 +111,7 @@ class PlanKey {
   }
 
   Digest digest() const { return h_.finish(); }
-  const std::vector<int>& owners() const { return owners_; }
+  const std::vector<NodeId>& owners() const { return owners_; }
 
  private:
   void dim(const Dim& d) { h_.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol())); }
@@ -119,12 +119,12 @@ class PlanKey {
     h_.number(list.size());
     for (const int64_t n : list) h_.number(n);
   }
-  void node(int id) {
+  void node(NodeId id) {
     if (id < 0) {
       h_.number(-1);
       return;
     }
-    const int owner = cx_.buffer_owner[static_cast<size_t>(id)];
+    const NodeId owner = cx_.buffer_owner[id];
     const auto it = std::find(owners_.begin(), owners_.end(), owner);
     h_.number(it - owners_.begin()).number(cx_.ir[id].type.dtype.val());
     if (it == owners_.end()) owners_.push_back(owner);
@@ -132,20 +132,20 @@ class PlanKey {
 
   const LowerContext& cx_;
   Hasher h_;
-  std::vector<int> owners_;
+  std::vector<NodeId> owners_;
 };
 
 }  // namespace
 
-std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<int>& owners) const {
+std::optional<Lowering> LoweringMemo::find(const Digest& key, const std::vector<NodeId>& owners) const {
   const auto it = entries_.find(key);
   if (it == entries_.end()) return {};
   Lowering result{it->second.code, it->second.digest, {}};
-  for (int at : it->second.params) result.params.push_back(owners[static_cast<size_t>(at)]);
+  for (int at : it->second.params) result.params.push_back(owners[at]);
   return result;
 }
 
-Lowering LoweringMemo::insert(const Digest& key, const std::vector<int>& owners, Lowered lowered) {
+Lowering LoweringMemo::insert(const Digest& key, const std::vector<NodeId>& owners, Lowered lowered) {
   auto code = std::make_shared<const Lowered>(std::move(lowered));
   Entry entry{code, kernel::digest(code->kernel), {}};
   for (int param : code->params)

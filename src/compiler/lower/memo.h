@@ -14,7 +14,7 @@ namespace weft::compiler {
 struct Lowering {
   std::shared_ptr<const Lowered> code;  // code->params are the first group's
   Digest digest;                        // of the kernel
-  std::vector<int> params;              // for each kernel parameter, the node whose buffer it is
+  std::vector<NodeId> params;           // for each kernel parameter, the node whose buffer it is
 };
 
 class LoweringMemo {
@@ -28,10 +28,10 @@ class LoweringMemo {
   struct Entry {
     std::shared_ptr<const Lowered> code;
     Digest digest;
-    std::vector<int> params;  // as positions among the nodes in the order of the key's walk
+    std::vector<NodeId> params;  // as positions among the nodes in the order of the key's walk
   };
-  std::optional<Lowering> find(const Digest& key, const std::vector<int>& owners) const;
-  Lowering insert(const Digest& key, const std::vector<int>& owners, Lowered lowered);
+  std::optional<Lowering> find(const Digest& key, const std::vector<NodeId>& owners) const;
+  Lowering insert(const Digest& key, const std::vector<NodeId>& owners, Lowered lowered);
   std::unordered_map<Digest, Entry> entries_;
 };
 

@@ -9,23 +9,23 @@
 
 namespace weft::compiler {
 
-void StepMaker::add(int g, PendingStep pending) {
+void StepMaker::add(GroupId g, PendingStep pending) {
   pending.groups = {g};
-  position_[static_cast<size_t>(g)] = static_cast<int>(pending_.size());
+  position_[g] = static_cast<int>(pending_.size());
   pending_.push_back(std::move(pending));
 }
 
-bool StepMaker::call_library(int g) {
-  const DotPlan& plan = grouping_.groups[static_cast<size_t>(g)].dot;
-  if (variants_[static_cast<size_t>(g)] == Variant::own) return false;
+bool StepMaker::call_library(GroupId g) {
+  const DotPlan& plan = grouping_.groups[g].dot;
+  if (variants_[g] == Variant::own) return false;
   PendingStep pending;
   pending.step.call = library_for(plan, target_, policy_);
   if (!pending.step.call) return false;
   pending.step.kind = Step::Kind::library;
   pending.step.name = plan.desc.to_string();
   pending.step.work = plan.desc.flops();
-  std::vector<int> nodes;
-  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[static_cast<size_t>(g)].roots[0].node)) {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[g].roots[0].node)) {
     nodes.push_back(owner(node));
     pending.offsets.push_back(offset);
   }
@@ -34,13 +34,11 @@ bool StepMaker::call_library(int g) {
   return true;
 }
 
-bool StepMaker::call_attention(int g) {
-  if (const AttentionPlan& plan = grouping_.groups[static_cast<size_t>(g)].attention;
-      plan.join || plan.splits > 0 || plan.cache >= 0)
+bool StepMaker::call_attention(GroupId g) {
+  if (const AttentionPlan& plan = grouping_.groups[g].attention; plan.join || plan.splits > 0 || plan.cache >= 0)
     return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
-  const std::optional<AttentionCall> call =
-      attention_call(grouping_.groups[static_cast<size_t>(g)].attention, policy_.numerics);
+  const std::optional<AttentionCall> call = attention_call(grouping_.groups[g].attention, policy_.numerics);
   PendingStep pending;
   if (!call || !(pending.step.call = target_.attention(call->desc))) return false;
   pending.step.kind = Step::Kind::library;
@@ -56,13 +54,13 @@ bool StepMaker::call_attention(int g) {
 }
 
 /// Memory of the run that belongs to no node.
-int StepMaker::scratch(int64_t bytes) {
+NodeId StepMaker::scratch(int64_t bytes) {
   plan_.scratch_bytes[next_pseudo_] = bytes;
   return next_pseudo_++;
 }
 
-void StepMaker::call_routine(int g) {
-  const CallPlan& plan = grouping_.groups[static_cast<size_t>(g)].call;
+void StepMaker::call_routine(GroupId g) {
+  const CallPlan& plan = grouping_.groups[g].call;
   PendingStep pending;
   if (plan.control) pending.step.program = make_nested(plan.op, plan.control, target_, policy_);
   else pending.step.call = target_.call(plan.desc);
@@ -71,8 +69,8 @@ void StepMaker::call_routine(int g) {
                                       ": compute it on another one (weft doctor says which libraries were found)");
   pending.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
   pending.step.name = plan.desc.to_string();
-  std::vector<int> nodes;
-  for (int operand : plan.operands) nodes.push_back(owner(operand));
+  std::vector<NodeId> nodes;
+  for (NodeId operand : plan.operands) nodes.push_back(owner(operand));
   for (size_t k = 0; k < plan.results.size(); ++k) {
     const kernel::CallDesc::Array& result = plan.desc.outputs[k];
     int64_t size = result.dtype.size();
@@ -84,12 +82,12 @@ void StepMaker::call_routine(int g) {
 }
 
 /// The result's memory holds what is added to already.
-bool StepMaker::call_scatter_rows(int g) {
-  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+bool StepMaker::call_scatter_rows(GroupId g) {
+  const Group& group = grouping_.groups[g];
   if (!group.scatter_rows) return false;
-  const int node = group.roots[0].node;
-  for (const int id : {node, group.scatter_rows->ids, group.scatter_rows->updates})
-    if (!is_row_major(ir_[id].type.shape, grouping_.strides[static_cast<size_t>(id)])) return false;
+  const NodeId node = group.roots[0].node;
+  for (const NodeId id : {node, group.scatter_rows->ids, group.scatter_rows->updates})
+    if (!is_row_major(ir_[id].type.shape, grouping_.strides[id])) return false;
   PendingStep pending;
   pending.step.call = target_.call(group.scatter_rows->desc);
   if (!pending.step.call) return false;

@@ -17,9 +17,9 @@ namespace weft::compiler {
 /// A group as code or a call, or a copy. `nodes`: the buffers that it touches, in the order of its operands.
 struct PendingStep {
   Step step;
-  std::vector<std::vector<int>> nodes;  // for each segment (or for the call): owners of its buffers
-  std::vector<int64_t> offsets;         // library: bytes added to each operand
-  std::vector<int> groups;
+  std::vector<std::vector<NodeId>> nodes;  // for each segment (or for the call): owners of its buffers
+  std::vector<int64_t> offsets;            // library: bytes added to each operand
+  std::vector<GroupId> groups;
   Digest digest;
 };
 
@@ -33,35 +33,35 @@ class StepMaker {
   StepPlan run();
 
  private:
-  void lower(int g);
-  void lower_launch(int g, const Lowering& lowering);
+  void lower(GroupId g);
+  void lower_launch(GroupId g, const Lowering& lowering);
   Lowering alone(Lowered lowered) const;
-  bool merge(int g, PendingStep& pending);
-  bool fills_device(int g, const kernel::Kernel& kernel) const;
+  bool merge(GroupId g, PendingStep& pending);
+  bool fills_device(GroupId g, const kernel::Kernel& kernel) const;
   bool follow(PendingStep& first, PendingStep& second);
   void join_single_programs();
   void drop_unused_kernels();
-  bool call_library(int g);
-  bool call_attention(int g);
-  void call_routine(int g);
-  bool call_scatter_rows(int g);
-  int scratch(int64_t bytes);
-  void add(int g, PendingStep pending);
-  void copy(int from, int to);
+  bool call_library(GroupId g);
+  bool call_attention(GroupId g);
+  void call_routine(GroupId g);
+  bool call_scatter_rows(GroupId g);
+  NodeId scratch(int64_t bytes);
+  void add(GroupId g, PendingStep pending);
+  void copy(NodeId from, NodeId to);
   void assign_outputs();
   void plan_arena();
-  int owner(int node) const { return ordering_.buffer_owner[static_cast<size_t>(node)]; }
-  int64_t bytes(int node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
-  Location location(int node) const;
+  NodeId owner(NodeId node) const { return ordering_.buffer_owner[node]; }
+  int64_t bytes(NodeId node) const { return volume(ir_[node].type.shape) * ir_[node].type.dtype.size(); }
+  Location location(NodeId node) const;
   LowerContext context() const {
     return {ir_, grouping_, ordering_.buffer_owner, ordering_.has_buffer, ordering_.streamed, target_};
   }
   void before_copies();
   void last_copies();
   void mark_constants();
-  std::set<int> updated_inputs() const;
+  std::set<NodeId> updated_inputs() const;
   void add_costs(const PendingStep& pending, Step& step);
-  Cost cost(int g);
+  Cost cost(GroupId g);
 
   const Ir& ir_;
   const Grouping& grouping_;
@@ -70,15 +70,15 @@ class StepMaker {
   const Policy& policy_;
   StepPlan plan_;
   LoweringMemo memo_;
-  std::vector<Variant> variants_;  // by group: what the tuner chose
+  IndexedVector<GroupId, Variant> variants_;  // by group: what the tuner chose
   std::vector<PendingStep> pending_;
-  std::vector<int> position_;                         // by group: its pending step
-  std::vector<std::shared_ptr<const Lowered>> code_;  // by group, if its code is generated
+  IndexedVector<GroupId, int> position_;                         // by group: its pending step
+  IndexedVector<GroupId, std::shared_ptr<const Lowered>> code_;  // by group, if its code is generated
   std::unordered_map<const Lowered*, Cost> costs_;
   std::unordered_map<Digest, size_t> kernel_ids_;
   std::unordered_map<Digest, int> latest_;  // kernel → pending step that a sibling may join
-  std::map<int, int> saved_;                // inputs whose old value is needed at the end → the buffer of a copy
-  int next_pseudo_ = 0;                     // the id of the next buffer without a node
+  std::map<NodeId, NodeId> saved_;          // inputs whose old value is needed at the end → the buffer of a copy
+  NodeId next_pseudo_ = 0;                  // the id of the next buffer without a node
 };
 
 }  // namespace weft::compiler

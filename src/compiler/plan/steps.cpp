@@ -57,7 +57,7 @@ Lowering StepMaker::alone(Lowered lowered) const {
   return {code, kernel::digest(code->kernel), code->params};
 }
 
-void StepMaker::lower_launch(int g, const Lowering& lowering) {
+void StepMaker::lower_launch(GroupId g, const Lowering& lowering) {
   PendingStep pending;
   pending.digest = lowering.digest;
   pending.step.name = lowering.code->kernel.name;
@@ -65,36 +65,36 @@ void StepMaker::lower_launch(int g, const Lowering& lowering) {
   pending.groups = {g};
   pending.nodes.push_back(lowering.params);
   pending.step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
-  code_[static_cast<size_t>(g)] = lowering.code;
+  code_[g] = lowering.code;
   if (!fills_device(g, lowering.code->kernel) && merge(g, pending)) return;
   auto [it, fresh] = kernel_ids_.try_emplace(pending.digest, plan_.kernels.size());
   if (fresh) plan_.kernels.push_back(lowering.code->kernel);
   pending.step.kernel = it->second;
-  position_[static_cast<size_t>(g)] = static_cast<int>(pending_.size());
+  position_[g] = static_cast<int>(pending_.size());
   latest_[pending.digest] = static_cast<int>(pending_.size());
   pending_.push_back(std::move(pending));
 }
 
 /// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and
 /// what it reads would live until the last of them.
-bool StepMaker::fills_device(int g, const kernel::Kernel& kernel) const {
+bool StepMaker::fills_device(GroupId g, const kernel::Kernel& kernel) const {
   constexpr int64_t much = int64_t{16} << 20;
   int64_t read = 0;
-  for (int node : grouping_.groups[static_cast<size_t>(g)].reads) read += bytes(node);
+  for (NodeId node : grouping_.groups[g].reads) read += bytes(node);
   return read >= much && std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(),
                                      [](const kernel::Inst& i) { return i.parallel; });
 }
 
 /// Sibling fusion: a launch of the same code joins an earlier one, there or here, where no step between them stands in
 /// the way. Only results that are kept anyway, or small ones, are moved: others would live longer for it.
-bool StepMaker::merge(int g, PendingStep& pending) {
+bool StepMaker::merge(GroupId g, PendingStep& pending) {
   constexpr int64_t small = 1 << 16;
   auto it = latest_.find(pending.digest);
-  if (it == latest_.end() || ordering_.scatter_source[static_cast<size_t>(g)] >= 0)
+  if (it == latest_.end() || ordering_.scatter_source[g] >= 0)
     return false;  // a copied operand ties it to its location
   int at = it->second;
-  auto movable = [&](int group) {
-    const auto& roots = grouping_.groups[static_cast<size_t>(group)].roots;
+  auto movable = [&](GroupId group) {
+    const auto& roots = grouping_.groups[group].roots;
     return std::all_of(roots.begin(), roots.end(),
                        [&](const Root& r) { return owner(r.node) != r.node || bytes(r.node) <= small; });
   };
@@ -107,27 +107,26 @@ bool StepMaker::merge(int g, PendingStep& pending) {
     into.step.work += from.step.work;
   };
   int ready = -1;  // the last pending step that this group waits for
-  for (int before : ordering_.after[static_cast<size_t>(g)])
-    ready = std::max(ready, position_[static_cast<size_t>(before)]);
+  for (int before : ordering_.after[g]) ready = std::max(ready, position_[before]);
   if (ready < at) {
     join(earlier, pending);
-    position_[static_cast<size_t>(g)] = at;
+    position_[g] = at;
     return true;
   }
   for (int k = at + 1; k < static_cast<int>(pending_.size()); ++k)
-    for (int group : pending_[static_cast<size_t>(k)].groups) {
+    for (GroupId group : pending_[static_cast<size_t>(k)].groups) {
       if (group == copy_group) return false;
-      for (int before : ordering_.after[static_cast<size_t>(group)])
-        if (position_[static_cast<size_t>(before)] == at) return false;
+      for (int before : ordering_.after[group])
+        if (position_[before] == at) return false;
     }
-  for (int before : ordering_.after[static_cast<size_t>(g)])
-    if (position_[static_cast<size_t>(before)] == at) return false;
+  for (int before : ordering_.after[g])
+    if (position_[before] == at) return false;
   pending.step.kernel = earlier.step.kernel;
   join(pending, earlier);
   earlier.groups.clear();  // emptied: dropped at the end
   earlier.step.segments.clear();
   int now = static_cast<int>(pending_.size());
-  for (int group : pending.groups) position_[static_cast<size_t>(group)] = now;
+  for (GroupId group : pending.groups) position_[group] = now;
   latest_[pending.digest] = now;
   pending_.push_back(std::move(pending));
   return true;
@@ -138,7 +137,7 @@ bool StepMaker::follow(PendingStep& first, PendingStep& second) {
   const kernel::Kernel &a = plan_.kernels[first.step.kernel], &b = plan_.kernels[second.step.kernel];
   if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params)
     return false;
-  std::vector<int> nodes = first.nodes[0];
+  std::vector<NodeId> nodes = first.nodes[0];
   std::vector<kernel::Ref> params;
   for (size_t k = 0; k < second.nodes[0].size(); ++k) {
     const auto at = static_cast<size_t>(std::find(nodes.begin(), nodes.end(), second.nodes[0][k]) - nodes.begin());
@@ -185,7 +184,7 @@ void StepMaker::drop_unused_kernels() {
   plan_.kernels = std::move(used);
 }
 
-void StepMaker::copy(int from, int to) {
+void StepMaker::copy(NodeId from, NodeId to) {
   PendingStep pending;
   pending.step.kind = Step::Kind::copy;
   pending.step.name = fmt::format("copy %{} to %{}", from, to);
@@ -195,22 +194,21 @@ void StepMaker::copy(int from, int to) {
   pending_.push_back(std::move(pending));
 }
 
-void StepMaker::lower(int g) {
-  const Group& group = grouping_.groups[static_cast<size_t>(g)];
+void StepMaker::lower(GroupId g) {
+  const Group& group = grouping_.groups[g];
   // Nothing to compute: every result is empty.
   if (std::all_of(group.roots.begin(), group.roots.end(),
                   [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; })) {
-    position_[static_cast<size_t>(g)] = -1;
+    position_[g] = -1;
     return;
   }
   const LowerContext cx = context();
   if (group.kind == Group::Kind::rows) {
-    std::optional<Lowering> lowering = memo_.rows(cx, group, variants_[static_cast<size_t>(g)]);
+    std::optional<Lowering> lowering = memo_.rows(cx, group, variants_[g]);
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
   if (group.kind == Group::Kind::call) return call_routine(g);
-  if (const int source = ordering_.scatter_source[static_cast<size_t>(g)]; source >= 0)
-    copy(owner(source), owner(overlaid(group)));
+  if (const int source = ordering_.scatter_source[g]; source >= 0) copy(owner(source), owner(overlaid(group)));
   if (group.kind == Group::Kind::attention) {
     if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
@@ -241,10 +239,10 @@ void StepMaker::last_copies() {
 }
 
 /// Nodes whose memory a step writes although it was given with a value.
-std::set<int> StepMaker::updated_inputs() const {
-  std::set<int> updated;
+std::set<NodeId> StepMaker::updated_inputs() const {
+  std::set<NodeId> updated;
   for (const Copy& c : ordering_.last) updated.insert(c.to);
-  for (int id = 0; id < ir_.size(); ++id)
+  for (NodeId id = 0; id < ir_.size(); ++id)
     if (owner(id) != id) updated.insert(owner(id));
   return updated;
 }
@@ -255,15 +253,15 @@ std::set<int> StepMaker::updated_inputs() const {
 void StepMaker::mark_constants() {
   if (!target_.machine().queues_launches()) return;
   std::set<int> written, so_far;
-  for (int node : updated_inputs())
+  for (NodeId node : updated_inputs())
     if (const auto it = plan_.locations.find(node); it != plan_.locations.end() && it->second.in == Location::In::input)
       written.insert(it->second.index);
   for (kernel::Kernel& kernel : plan_.kernels)
     for (kernel::Param& p : kernel.params) p.constant = true;
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
-    const int g = pending_[s].groups[0];
-    const bool appends_row = g != copy_group && grouping_.groups[static_cast<size_t>(g)].kind == Group::Kind::attention;
+    const GroupId g = pending_[s].groups[0];
+    const bool appends_row = g != copy_group && grouping_.groups[g].kind == Group::Kind::attention;
     std::set<int> now;  // inputs that this step writes
     for (const StepSegment& segment : step.segments)
       for (size_t k = 0; k < segment.buffers.size(); ++k) {
@@ -284,11 +282,11 @@ void StepMaker::mark_constants() {
 void StepMaker::assign_outputs() {
   for (size_t k = 0; k < ir_.inputs.size(); ++k)
     plan_.locations[ir_.inputs[k]] = {Location::In::input, static_cast<int>(k), 0};
-  const std::set<int> updated = updated_inputs();
+  const std::set<NodeId> updated = updated_inputs();
   for (size_t k = 0; k < ir_.outputs.size(); ++k) {
-    int id = ir_.outputs[k], node = output_node(ir_, id);
+    NodeId id = ir_.outputs[k], node = output_node(ir_, id);
     OutputPlan out;
-    out.strides = node == id ? grouping_.strides[static_cast<size_t>(id)] : row_major_strides(ir_[id].type.shape);
+    out.strides = node == id ? grouping_.strides[id] : row_major_strides(ir_[id].type.shape);
     auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(),
                                [&](const Copy& c) { return c.output == static_cast<int>(k); });
     int at = owner(node);
@@ -314,10 +312,10 @@ void StepMaker::assign_outputs() {
 }
 
 void StepMaker::plan_arena() {
-  std::map<int, Lifetime> lifetimes;
+  std::map<NodeId, Lifetime> lifetimes;
   for (size_t s = 0; s < pending_.size(); ++s)
     for (const auto& segment : pending_[s].nodes)
-      for (int node : segment) {
+      for (NodeId node : segment) {
         if (plan_.locations.contains(node)) continue;
         int64_t size = node < ir_.size() ? bytes(node) : plan_.scratch_bytes.at(node);
         auto [it, fresh] = lifetimes.try_emplace(
@@ -333,16 +331,16 @@ void StepMaker::plan_arena() {
   for (const auto& [node, lifetime] : lifetimes) plan_.locations[node] = {Location::In::arena, 0, list[k++].offset};
 }
 
-Location StepMaker::location(int node) const {
+Location StepMaker::location(NodeId node) const {
   auto it = plan_.locations.find(node);
   check(it != plan_.locations.end(), "steps", "a buffer was not placed");
   return it->second;
 }
 
 /// Groups of one lowering cost the same.
-Cost StepMaker::cost(int g) {
-  const Group& group = grouping_.groups[static_cast<size_t>(g)];
-  const Lowered* code = code_[static_cast<size_t>(g)].get();
+Cost StepMaker::cost(GroupId g) {
+  const Group& group = grouping_.groups[g];
+  const Lowered* code = code_[g].get();
   if (!code) return cost_of(context(), group);
   const auto [known, fresh] = costs_.try_emplace(code);
   if (fresh) known->second = cost_of(context(), group);
@@ -351,9 +349,9 @@ Cost StepMaker::cost(int g) {
 
 void StepMaker::add_costs(const PendingStep& pending, Step& step) {
   if (step.kind == Step::Kind::copy) step.traffic = 2.0 * static_cast<double>(step.bytes);
-  for (const int g : pending.groups) {
+  for (const GroupId g : pending.groups) {
     if (g == copy_group) continue;
-    const Group& group = grouping_.groups[static_cast<size_t>(g)];
+    const Group& group = grouping_.groups[g];
     const Cost of_group = cost(g);
     step.traffic += of_group.bytes;
     step.flops += of_group.flops;
@@ -369,7 +367,7 @@ StepPlan StepMaker::run() {
   plan_.tuning = std::move(tuned.text);
   before_copies();
   assign_outputs();
-  for (int g : ordering_.order) lower(g);
+  for (GroupId g : ordering_.order) lower(g);
   last_copies();
   std::erase_if(pending_, [](const PendingStep& d) { return d.groups.empty(); });
   join_single_programs();
@@ -377,7 +375,7 @@ StepPlan StepMaker::run() {
   for (PendingStep& pending : pending_) {
     Step step = std::move(pending.step);
     for (size_t s = 0; s < step.segments.size(); ++s)
-      for (int node : pending.nodes[s]) step.segments[s].buffers.push_back(location(node));
+      for (NodeId node : pending.nodes[s]) step.segments[s].buffers.push_back(location(node));
     if (step.kind != Step::Kind::copy) step.groups = pending.groups;
     if (step.segments.empty())
       for (size_t k = 0; k < pending.nodes[0].size(); ++k) {

@@ -35,11 +35,11 @@ struct Step {
   bool half = false;              // a product of 16-bit floats
   std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
-  std::shared_ptr<const Nested> program;  // nested: control flow
-  std::vector<Location> operands;         // library, nested: as target::LibraryCall::run takes them; copy: from, to
-  int64_t bytes = 0;                      // copy
-  std::vector<int> groups;                // that it runs; merged launches: one for each segment
-  std::vector<std::vector<int>> nodes;    // whose memory the buffers of each segment, or the operands, are
+  std::shared_ptr<const Nested> program;   // nested: control flow
+  std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to
+  int64_t bytes = 0;                       // copy
+  std::vector<GroupId> groups;             // that it runs; merged launches: one for each segment
+  std::vector<std::vector<NodeId>> nodes;  // whose memory the buffers of each segment, or the operands, are
 };
 
 /// A result: an input's storage handed through, or a buffer of the run.
@@ -56,8 +56,8 @@ struct StepPlan {
   std::vector<Step> steps;
   std::vector<kernel::Kernel> kernels;  // distinct, in order of first use
   std::vector<OutputPlan> outputs;
-  std::map<int, Location> locations;     // of nodes that lie in memory of their own, and of buffers beside nodes
-  std::map<int, int64_t> scratch_bytes;  // of those: numbers behind the last node
+  std::map<NodeId, Location> locations;     // of nodes that lie in memory of their own, and of buffers beside nodes
+  std::map<NodeId, int64_t> scratch_bytes;  // of those: numbers behind the last node
   int64_t arena_bytes = 0;
   int64_t live_bytes = 0;  // the most of the arena that is in use at one step
   double tune_ms = 0;      // spent on measuring

@@ -28,7 +28,7 @@ class StepVerifier {
         memory_(ir, ordering.buffer_owner) {}
 
   void run() {
-    for (int id = 0; id < ir_.size(); ++id)
+    for (NodeId id = 0; id < ir_.size(); ++id)
       if (owner(id) != id && is_leaf(ir_, owner(id))) updated_.insert(owner(id));
     for (const Copy& copy : order_.last) updated_.insert(copy.to);
     placed();
@@ -50,28 +50,28 @@ class StepVerifier {
                                  ? fmt::format("{}: step {} ({}), {}", rule, s_, plan_.steps[s_].name, what)
                                  : fmt::format("{}: {}", rule, what));
   }
-  void require(bool ok, std::string_view rule, int node) const {
+  void require(bool ok, std::string_view rule, NodeId node) const {
     if (!ok) fail(rule, node >= 0 && node < ir_.size() ? print(ir_, node) : fmt::format("buffer %{}", node));
   }
   void require_step(bool ok, std::string_view rule) const {
     if (!ok) fail(rule, fmt::format("groups {}", fmt::join(plan_.steps[s_].groups, " ")));
   }
 
-  int owner(int node) const { return order_.buffer_owner[static_cast<size_t>(node)]; }
-  bool is_node(int buffer) const { return buffer >= 0 && buffer < ir_.size(); }
-  const Location& location(int buffer) const {
+  NodeId owner(NodeId node) const { return order_.buffer_owner[node]; }
+  bool is_node(NodeId buffer) const { return buffer >= 0 && buffer < ir_.size(); }
+  const Location& location(NodeId buffer) const {
     const auto it = plan_.locations.find(buffer);
     require(it != plan_.locations.end(), "a buffer has a location", buffer);
     return it->second;
   }
-  int64_t bytes(int buffer) const {
+  int64_t bytes(NodeId buffer) const {
     if (is_node(buffer)) return volume(ir_[buffer].type.shape) * ir_[buffer].type.dtype.size();
     const auto it = plan_.scratch_bytes.find(buffer);
     require(it != plan_.scratch_bytes.end(), "a buffer that is no node's has a size", buffer);
     return it->second;
   }
-  bool is_empty(int g) const {
-    const std::vector<Root>& roots = grouping_.groups[static_cast<size_t>(g)].roots;
+  bool is_empty(GroupId g) const {
+    const std::vector<Root>& roots = grouping_.groups[g].roots;
     return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; });
   }
 
@@ -107,16 +107,15 @@ class StepVerifier {
     require_step(sequence_ || step.segments.size() == step.groups.size(),
                  "a merged launch has a segment for each group");
     const auto now = static_cast<int>(s_);
-    for (const int g : step.groups) {
-      require_step(g >= 0 && g < static_cast<int>(position_.size()) && position_[static_cast<size_t>(g)] < 0,
-                   "a group is run by one step");
-      for (const int before : order_.after[static_cast<size_t>(g)]) {
-        const int at = position_[static_cast<size_t>(before)];
+    for (const GroupId g : step.groups) {
+      require_step(g >= 0 && g < static_cast<int>(position_.size()) && position_[g] < 0, "a group is run by one step");
+      for (const int before : order_.after[g]) {
+        const int at = position_[before];
         require_step(at >= 0 || is_empty(before), "a step comes after those that it waits for");
       }
-      if (sequence_) position_[static_cast<size_t>(g)] = now;
+      if (sequence_) position_[g] = now;
     }
-    for (const int g : step.groups) position_[static_cast<size_t>(g)] = now;
+    for (const GroupId g : step.groups) position_[g] = now;
   }
 
   void all_groups() {
@@ -138,9 +137,9 @@ class StepVerifier {
                    "a kernel has a buffer for each parameter");
       require_step(segment.symbols.size() == kernel.symbols.size(), "a kernel has a number for each symbol");
       require_step(segment.grid > 0, "a launch has programs");
-      const std::set<int> results = results_of(step, s);
+      const std::set<NodeId> results = results_of(step, s);
       for (size_t k = 0; k < kernel.params.size(); ++k) {
-        const int node = step.nodes[s][k];
+        const NodeId node = step.nodes[s][k];
         const kernel::Param& param = kernel.params[k];
         require(is_node(node) && param.dtype == ir_[node].type.dtype, "a parameter has its buffer's dtype", node);
         require(same(segment.buffers[k], location(node)), "a buffer lies where its node was placed", node);
@@ -154,17 +153,17 @@ class StepVerifier {
   }
 
   /// Returns the buffers of the results of a segment's groups.
-  std::set<int> results_of(const Step& step, size_t segment) const {
-    std::set<int> out;
+  std::set<NodeId> results_of(const Step& step, size_t segment) const {
+    std::set<NodeId> out;
     for (size_t k = 0; k < step.groups.size(); ++k)
       if (sequence_ || k == segment)
-        for (const Root& root : grouping_.groups[static_cast<size_t>(step.groups[k])].roots)
-          if (order_.has_buffer[static_cast<size_t>(root.node)]) out.insert(owner(root.node));
+        for (const Root& root : grouping_.groups[step.groups[k]].roots)
+          if (order_.has_buffer[root.node]) out.insert(owner(root.node));
     return out;
   }
 
-  bool may_be_constant(const Step& step, const kernel::Param& param, int node) const {
-    const bool appends_row = grouping_.groups[static_cast<size_t>(step.groups[0])].kind == Group::Kind::attention;
+  bool may_be_constant(const Step& step, const kernel::Param& param, NodeId node) const {
+    const bool appends_row = grouping_.groups[step.groups[0]].kind == Group::Kind::attention;
     return is_leaf(ir_, node) && !written_inputs_.contains(node) && (!param.written || appends_row);
   }
 
@@ -176,7 +175,7 @@ class StepVerifier {
     require_step(copies || bool(step.call) != bool(step.program), "a call has a routine");
     require_step(!copies || (step.operands.size() == 2 && step.bytes > 0), "a copy has two buffers");
     for (size_t k = 0; k < step.operands.size(); ++k) {
-      const int buffer = step.nodes[0][k];
+      const NodeId buffer = step.nodes[0][k];
       Location at = step.operands[k];
       const int64_t within = at.offset - location(buffer).offset;
       at.offset -= within;
@@ -193,11 +192,11 @@ class StepVerifier {
   // ---------------------------------------------------------------- what each step reads and writes
 
   void copy(const Step& step) {
-    const int from = step.nodes[0][0], to = step.nodes[0][1];
+    const NodeId from = step.nodes[0][0], to = step.nodes[0][1];
     require(!(is_node(to) && is_leaf(ir_, to)) || updated_.contains(to), "an input is written only where it is updated",
             to);
     apart(step);
-    const int value = is_node(from) ? memory_.in_memory_of(from) : value_of(from);
+    const NodeId value = is_node(from) ? memory_.in_memory_of(from) : value_of(from);
     require(value >= 0, "what is copied was made before", from);
     read(from);
     write(to);
@@ -205,84 +204,84 @@ class StepVerifier {
     else saved_[to] = value;
   }
 
-  int value_of(int buffer) const {
+  NodeId value_of(NodeId buffer) const {
     const auto it = saved_.find(buffer);
-    return it == saved_.end() ? -1 : it->second;
+    return it == saved_.end() ? NodeId{} : it->second;
   }
 
   /// Checks what a step that is no copy reads and writes, group by group, and updates the models of memory.
   void compute(const Step& step) {
     apart(step);
-    std::set<int> touched;
-    for (const std::vector<int>& nodes : step.nodes)
-      for (const int buffer : nodes) {
+    std::set<NodeId> touched;
+    for (const std::vector<NodeId>& nodes : step.nodes)
+      for (const NodeId buffer : nodes) {
         touched.insert(buffer);
         if (!is_node(buffer)) write(buffer);  // scratch
       }
-    std::set<int> known;
+    std::set<NodeId> known;
     if (!sequence_) independent(step);
-    for (const int g : step.groups) {
+    for (const GroupId g : step.groups) {
       reads(g, touched, known);
       if (sequence_) writes(g, touched);
     }
     if (!sequence_)
-      for (const int g : step.groups) writes(g, touched);
-    for (const int g : step.groups)
-      for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots) known.insert(owner(root.node));
-    for (const int buffer : touched)
+      for (const GroupId g : step.groups) writes(g, touched);
+    for (const GroupId g : step.groups)
+      for (const Root& root : grouping_.groups[g].roots) known.insert(owner(root.node));
+    for (const NodeId buffer : touched)
       require(!is_node(buffer) || known.contains(buffer), "a step touches only what its groups read and make", buffer);
   }
 
   /// Checks that no segment reads or writes what another one, which runs at the same time, writes.
   void independent(const Step& step) const {
-    std::map<int, int> writer;  // buffer → group
-    for (const int g : step.groups)
-      for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots)
-        if (order_.has_buffer[static_cast<size_t>(root.node)]) {
+    std::map<NodeId, GroupId> writer;  // buffer → group
+    for (const GroupId g : step.groups)
+      for (const Root& root : grouping_.groups[g].roots)
+        if (order_.has_buffer[root.node]) {
           const auto [it, fresh] = writer.try_emplace(owner(root.node), g);
           require(fresh || it->second == g, "merged launches are independent", root.node);
         }
-    for (const int g : step.groups)
-      for (const int node : grouping_.groups[static_cast<size_t>(g)].reads) {
+    for (const GroupId g : step.groups)
+      for (const NodeId node : grouping_.groups[g].reads) {
         const auto it = writer.find(owner(node));
         require(it == writer.end() || it->second == g, "merged launches are independent", node);
       }
   }
 
   /// Checks that a group's operands hold their values; adds their buffers to `known`.
-  void reads(int g, const std::set<int>& touched, std::set<int>& known) {
-    const Group& group = grouping_.groups[static_cast<size_t>(g)];
-    for (const int node : group.reads) {
+  void reads(GroupId g, const std::set<NodeId>& touched, std::set<NodeId>& known) {
+    const Group& group = grouping_.groups[g];
+    for (const NodeId node : group.reads) {
       known.insert(owner(node));
       if (!touched.contains(owner(node)) || volume(ir_[node].type.shape) == 0) continue;  // the group only waits
       require(memory_.holds(node), "an array is read after it was made and before it is overwritten", node);
       read(owner(node));
     }
-    const int node = overlaid(group);
+    const NodeId node = overlaid(group);
     if (node < 0) return;
-    const int operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
+    const NodeId operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
     require(memory_.in_memory_of(node) == operand || volume(ir_[node].type.shape) == 0,
             "a scatter begins with its operand in its memory", node);
     read(owner(node));
   }
 
-  void writes(int g, const std::set<int>& touched) {
-    for (const Root& root : grouping_.groups[static_cast<size_t>(g)].roots) {
-      if (!order_.has_buffer[static_cast<size_t>(root.node)] || volume(ir_[root.node].type.shape) == 0) continue;
+  void writes(GroupId g, const std::set<NodeId>& touched) {
+    for (const Root& root : grouping_.groups[g].roots) {
+      if (!order_.has_buffer[root.node] || volume(ir_[root.node].type.shape) == 0) continue;
       require(touched.contains(owner(root.node)), "a step has a buffer for each result", root.node);
       memory_.write(root.node);
       write(owner(root.node));
     }
   }
 
-  void read(int buffer) {
+  void read(NodeId buffer) {
     const Location& at = location(buffer);
     if (at.in != Location::In::arena) return;
     require(arena_.written(buffer), "an array in the arena is written before it is read", buffer);
     require(arena_.holds(buffer, at.offset), "an array in the arena is read before its slot is given away", buffer);
   }
 
-  void write(int buffer) {
+  void write(NodeId buffer) {
     const Location& at = location(buffer);
     if (at.in == Location::In::arena) arena_.write(buffer, at.offset, std::max<int64_t>(bytes(buffer), 1));
     if (is_node(buffer) && is_leaf(ir_, buffer)) written_inputs_.insert(buffer);
@@ -291,8 +290,8 @@ class StepVerifier {
   /// Checks that the buffers of a step do not overlap in the arena.
   void apart(const Step& step) const {
     std::vector<std::tuple<int64_t, int64_t, int>> used;  // begin, end, buffer
-    for (const std::vector<int>& nodes : step.nodes)
-      for (const int buffer : nodes)
+    for (const std::vector<NodeId>& nodes : step.nodes)
+      for (const NodeId buffer : nodes)
         if (const Location& at = location(buffer); at.in == Location::In::arena)
           used.emplace_back(at.offset, at.offset + bytes(buffer), buffer);
     std::sort(used.begin(), used.end());
@@ -309,7 +308,7 @@ class StepVerifier {
     check(plan_.outputs.size() == ir_.outputs.size(), "verify", "a plan has a location for each output");
     for (size_t k = 0; k < plan_.outputs.size(); ++k) {
       const OutputPlan& out = plan_.outputs[k];
-      const int id = ir_.outputs[k], node = output_node(ir_, id);
+      const NodeId id = ir_.outputs[k], node = output_node(ir_, id);
       require(out.location.in != Location::In::arena, "a result that leaves the program is not in the arena", id);
       require(out.owns == (out.location.in == Location::In::output && out.location.index == static_cast<int>(k)),
               "an output's own buffer is its own", id);
@@ -319,7 +318,7 @@ class StepVerifier {
                   out.location.index < static_cast<int>(input ? ir_.inputs.size() : plan_.outputs.size()),
               "an output's location exists", id);
       if (volume(ir_[id].type.shape) == 0) continue;
-      int held = -1;
+      NodeId held;
       if (input) {
         held = memory_.in_memory_of(ir_.inputs[static_cast<size_t>(out.location.index)]);
       } else if (const auto owner = in_output_.find(out.location.index); owner != in_output_.end()) {
@@ -333,13 +332,13 @@ class StepVerifier {
   const Grouping& grouping_;
   const Ordering& order_;
   const StepPlan& plan_;
-  size_t s_ = SIZE_MAX;        // the step being checked
-  bool sequence_ = true;       // its groups run one after the other
-  std::vector<int> position_;  // by group: its step
-  std::set<int> updated_;      // inputs that the program may write
+  size_t s_ = SIZE_MAX;                   // the step being checked
+  bool sequence_ = true;                  // its groups run one after the other
+  IndexedVector<GroupId, int> position_;  // by group: its step
+  std::set<NodeId> updated_;              // inputs that the program may write
   std::set<int> written_inputs_;
-  std::map<int, int> in_output_;  // output → the buffer in its memory
-  std::map<int, int> saved_;      // buffers without a node → the node whose value they hold
+  std::map<int, NodeId> in_output_;  // output → the buffer in its memory
+  std::map<NodeId, NodeId> saved_;   // buffers without a node → the node whose value they hold
   MemoryState memory_;
   ArenaState arena_;
 };

@@ -245,7 +245,7 @@ void CompiledProgram::count() {
     return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes;
   };
   stats_.peak_bytes = block(steps_.arena_bytes);
-  for (int id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
+  for (NodeId id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
   for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;

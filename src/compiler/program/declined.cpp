@@ -26,25 +26,25 @@ constexpr int64_t arena_alignment = 256;  // bytes: of the part of the arena tha
 
 class GroupExtraction {
  public:
-  GroupExtraction(const Ir& ir, const Grouping& grouping, const Ordering& ordering, int group)
+  GroupExtraction(const Ir& ir, const Grouping& grouping, const Ordering& ordering, GroupId group)
       : ir_(ir), grouping_(grouping), ordering_(ordering), group_(group) {}
 
   GroupSource run() {
-    for (const Root& root : grouping_.groups[static_cast<size_t>(group_)].roots)
-      if (ordering_.has_buffer[static_cast<size_t>(root.node)]) add_output(root.node);
+    for (const Root& root : grouping_.groups[group_].roots)
+      if (ordering_.has_buffer[root.node]) add_output(root.node);
     out_.source.graph = graph::inline_composites(out_.source.graph);
     return std::move(out_);
   }
 
  private:
-  bool in_memory(int node) const {
-    const int group = grouping_.group_of[static_cast<size_t>(node)];
-    return is_leaf(ir_, node) || (grouping_.is_root[static_cast<size_t>(node)] && group >= 0 && group != group_);
+  bool in_memory(NodeId node) const {
+    const GroupId group = grouping_.group_of[node];
+    return is_leaf(ir_, node) || (grouping_.is_root[node] && group >= 0 && group != group_);
   }
 
   /// Returns the axes of a node from the outermost in memory to the innermost.
-  std::vector<int64_t> memory_order(int node) const {
-    const Strides& strides = grouping_.strides[static_cast<size_t>(node)];
+  std::vector<int64_t> memory_order(NodeId node) const {
+    const Strides& strides = grouping_.strides[node];
     const Shape& shape = ir_[node].type.shape;
     std::vector<int64_t> order(shape.size());
     std::iota(order.begin(), order.end(), 0);
@@ -57,21 +57,20 @@ class GroupExtraction {
   }
 
   /// Returns the type of a node with its axes in `order`.
-  graph::Type permuted_type(int node, const std::vector<int64_t>& order) const {
+  graph::Type permuted_type(NodeId node, const std::vector<int64_t>& order) const {
     graph::Type type{{}, ir_[node].type.dtype};
     for (const int64_t axis : order) type.shape.push_back(ir_[node].type.shape[static_cast<size_t>(axis)]);
     return type;
   }
 
   /// Returns the strides of a node's memory with its axes in `order`.
-  Strides permuted_strides(int node, const std::vector<int64_t>& order) const {
+  Strides permuted_strides(NodeId node, const std::vector<int64_t>& order) const {
     Strides out;
-    for (const int64_t axis : order)
-      out.push_back(grouping_.strides[static_cast<size_t>(node)][static_cast<size_t>(axis)]);
+    for (const int64_t axis : order) out.push_back(grouping_.strides[node][static_cast<size_t>(axis)]);
     return out;
   }
 
-  Value input(int node) {
+  Value input(NodeId node) {
     const std::vector<int64_t> order = memory_order(node);
     const graph::Type type = permuted_type(node, order);
     const Value parameter = graph::parameter(type, static_cast<int64_t>(out_.inputs.size()));
@@ -86,7 +85,7 @@ class GroupExtraction {
   }
 
   /// Makes the operator of `node` on values that exist. The results of one call are one node of the graph.
-  Value make(int node) {
+  Value make(NodeId node) {
     const IrNode& n = ir_[node];
     graph::Values inputs;
     for (const int k : n.inputs) inputs.push_back(values_.at(k));
@@ -101,10 +100,10 @@ class GroupExtraction {
   }
 
   /// Makes the value of a node and of all that it is computed from; a list in place of recursion, for long chains.
-  const Value& value(int node) {
+  const Value& value(NodeId node) {
     std::vector<int> waiting{node};
     while (!waiting.empty()) {
-      const int id = waiting.back();
+      const NodeId id = waiting.back();
       const size_t before = waiting.size();
       if (!values_.contains(id) && !in_memory(id))
         for (const int k : ir_[id].inputs)
@@ -116,7 +115,7 @@ class GroupExtraction {
     return values_.at(node);
   }
 
-  void add_output(int node) {
+  void add_output(NodeId node) {
     const Value& result = value(node);
     const std::vector<int64_t> order = memory_order(node);
     check(is_row_major(permuted_type(node, order).shape, permuted_strides(node, order)), "replace",
@@ -128,7 +127,7 @@ class GroupExtraction {
     out_.outputs.push_back(node);
   }
 
-  int owner(int node) const { return ordering_.buffer_owner[static_cast<size_t>(node)]; }
+  NodeId owner(NodeId node) const { return ordering_.buffer_owner[node]; }
 
   const Ir& ir_;
   const Grouping& grouping_;
@@ -192,8 +191,8 @@ class Replacement {
     return made;
   }
 
-  Location memory_of(int node, const Step& step) const {
-    const int owner = ordering_.buffer_owner[static_cast<size_t>(node)];
+  Location memory_of(NodeId node, const Step& step) const {
+    const int owner = ordering_.buffer_owner[node];
     const auto at = plan_.locations.find(owner);
     const bool kept = at != plan_.locations.end() &&
                       (at->second.in == Location::In::input ||
@@ -203,15 +202,14 @@ class Replacement {
   }
 
   void replace(const Step& declined, std::vector<Step>& steps) {
-    const int group = declined.groups[0];
-    if (const Group& g = grouping_.groups[static_cast<size_t>(group)];
-        g.kind == Group::Kind::call && g.call.op == Op::call)
+    const GroupId group = declined.groups[0];
+    if (const Group& g = grouping_.groups[group]; g.kind == Group::Kind::call && g.call.op == Op::call)
       throw_failure(declined.name, "the library declined this routine, and no other code exists for it");
     const GroupSource of_group = group_source(ir_, grouping_, ordering_, group);
     const Compiled& made = compiled(of_group.source);
     std::vector<Location> inputs, outputs;
-    for (const int node : of_group.inputs) inputs.push_back(memory_of(node, declined));
-    for (const int node : of_group.outputs) outputs.push_back(memory_of(node, declined));
+    for (const NodeId node : of_group.inputs) inputs.push_back(memory_of(node, declined));
+    for (const NodeId node : of_group.outputs) outputs.push_back(memory_of(node, declined));
     const auto moved = [&](const Location& from) {
       Location to = from.in == Location::In::input    ? inputs[static_cast<size_t>(from.index)]
                     : from.in == Location::In::output ? outputs[static_cast<size_t>(from.index)]
@@ -261,7 +259,7 @@ class Replacement {
 
 }  // namespace
 
-GroupSource group_source(const Ir& ir, const Grouping& grouping, const Ordering& ordering, int group) {
+GroupSource group_source(const Ir& ir, const Grouping& grouping, const Ordering& ordering, GroupId group) {
   return GroupExtraction(ir, grouping, ordering, group).run();
 }
 

@@ -15,7 +15,7 @@ struct GroupSource {
 
 /// Returns the source of group `group`. Every array is a row-major input or output where its memory is dense, with its
 /// axes permuted; a result that takes over an input's memory is an update of it. Regions are inlined all the way down.
-GroupSource group_source(const Ir& ir, const Grouping& grouping, const Ordering& ordering, int group);
+GroupSource group_source(const Ir& ir, const Grouping& grouping, const Ordering& ordering, GroupId group);
 
 /// Starts the plans of all library calls in the background.
 void begin_calls(const StepPlan& steps);

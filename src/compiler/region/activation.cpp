@@ -28,26 +28,26 @@ bool commutes(Op op) { return op == Op::add || op == Op::mul || op == Op::max ||
 /// What is computed from one node by elementwise operators and constants, as far as it goes.
 class Cone {
  public:
-  Cone(const Ir& ir, const Users& users, int root) : ir_(ir) {
+  Cone(const Ir& ir, const Users& users, NodeId root) : ir_(ir) {
     keys_[root] = Hasher().text("x").finish();
-    std::set<int> pending(users[static_cast<size_t>(root)].begin(), users[static_cast<size_t>(root)].end());
+    std::set<NodeId> pending(users[root].begin(), users[root].end());
     while (!pending.empty() && keys_.size() < largest) {
-      const int id = *pending.begin();
+      const NodeId id = *pending.begin();
       pending.erase(pending.begin());
       if (!is_elementwise(ir[id].op) || !insert(id)) continue;
-      pending.insert(users[static_cast<size_t>(id)].begin(), users[static_cast<size_t>(id)].end());
+      pending.insert(users[id].begin(), users[id].end());
     }
   }
 
-  const std::map<int, Digest>& keys() const { return keys_; }
+  const std::map<NodeId, Digest>& keys() const { return keys_; }
 
  private:
   static constexpr size_t largest = 40;
 
   /// Inputs before users, so that those in the cone have their keys.
-  bool insert(int id) {
+  bool insert(NodeId id) {
     std::vector<Digest> inputs;
-    for (int input : ir_[id].inputs) {
+    for (NodeId input : ir_[id].inputs) {
       const auto found = keys_.find(input);
       const std::optional<Digest> key = found != keys_.end() ? found->second : constant(input);
       if (!key) return false;
@@ -61,14 +61,14 @@ class Cone {
     return true;
   }
 
-  std::optional<Digest> constant(int id) const {
+  std::optional<Digest> constant(NodeId id) const {
     while (ir_[id].op == Op::broadcast || ir_[id].op == Op::reshape) id = ir_[id].inputs[0];
     if (ir_[id].op != Op::constant) return {};
     return Hasher().text("constant").number(ir_[id].attrs->number.real()).finish();
   }
 
   const Ir& ir_;
-  std::map<int, Digest> keys_;
+  std::map<NodeId, Digest> keys_;
 };
 
 /// The formulas as the compiler sees them, by key.
@@ -95,7 +95,7 @@ struct GeluKeys {
 };
 
 /// cast(g) · slope, cast back: the derivative, where `node` is that for the cotangent `g`.
-int derivative_of(const Ir& ir, int node, int g) {
+NodeId derivative_of(const Ir& ir, NodeId node, NodeId g) {
   if (ir[node].op != Op::cast || ir[ir[node].inputs[0]].op != Op::mul) return -1;
   const IrNode& product = ir[ir[node].inputs[0]];
   for (const int side : {0, 1}) {
@@ -112,7 +112,7 @@ GeluKeys make_gelu_keys(Dtype dtype) {
   const weft::graph::Value dx = pull_back(std::span(&y, 1), std::span(&g, 1), std::span(&x, 1))[0];
   const Ir ir = eliminate_dead_code(simplify(import({{{x, g}, {y, dx}}, {}, {}})));
   const Cone cone(ir, users(ir), ir.inputs[0]);
-  const int derivative = derivative_of(ir, ir.outputs[1], ir.inputs[1]);
+  const NodeId derivative = derivative_of(ir, ir.outputs[1], ir.inputs[1]);
   check(derivative >= 0 && cone.keys().contains(derivative) && cone.keys().contains(ir.outputs[0]), "activation",
         "gelu's derivative is not what it was");
   return {cone.keys().at(ir.outputs[0]), cone.keys().at(derivative)};
@@ -128,38 +128,38 @@ bool is_half(Dtype t) { return t == bfloat16 || t == float16; }
 
 }  // namespace
 
-int gelu_of(const Ir& ir, const Users& users, int node) {
+NodeId gelu_of(const Ir& ir, const Users& users, NodeId node) {
   if (!is_half(ir[node].type.dtype)) return -1;
   const Digest& wanted = gelu_keys(ir[node].type.dtype).value;
   const Cone cone(ir, users, node);
   const auto found =
       std::find_if(cone.keys().begin(), cone.keys().end(), [&](const auto& entry) { return entry.second == wanted; });
-  return found == cone.keys().end() ? -1 : found->first;
+  return found == cone.keys().end() ? NodeId{} : found->first;
 }
 
-std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const Users& users,
-                                                        const std::vector<int>& outputs, int node) {
+std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const Users& users, const NodeCounts& outputs,
+                                                        NodeId node) {
   if (!is_half(ir[node].type.dtype)) return {};
-  int result = node;
+  NodeId result = node;
   for (int step = 0; step < 3; ++step) {  // cast, matmul, cast: each the only reader of the one before
-    const std::span<const int> readers = users[static_cast<size_t>(result)];
-    if (readers.size() != 1 || outputs[static_cast<size_t>(result)] > 0) return {};
+    const std::span<const NodeId> readers = users[result];
+    if (readers.size() != 1 || outputs[result] > 0) return {};
     result = readers[0];
   }
-  const int derivative = derivative_of(ir, result, node);
+  const NodeId derivative = derivative_of(ir, result, node);
   if (derivative < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
   // What the derivative is computed from: the widened argument is a cast of a 16-bit array.
-  std::set<int> seen;
-  std::vector<int> pending{derivative};
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending{derivative};
   while (!pending.empty() && seen.size() < 40) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
     if (!seen.insert(id).second || !is_elementwise(ir[id].op)) continue;
     if (ir[id].op != Op::cast || ir[ir[id].inputs[0]].type.dtype != ir[node].type.dtype) {
       pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
       continue;
     }
-    const int pre_activation = ir[id].inputs[0];
+    const NodeId pre_activation = ir[id].inputs[0];
     const Cone cone(ir, users, pre_activation);
     const auto known = cone.keys().find(derivative);
     if (known != cone.keys().end() && known->second == gelu_keys(ir[node].type.dtype).derivative &&
@@ -170,8 +170,7 @@ std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const User
   return {};
 }
 
-std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                             int node) {
+std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, const NodeCounts& outputs, NodeId node) {
   static const std::map<Digest, Activation>& table = *new std::map<Digest, Activation>(make_table());
   if (ir[node].type.dtype != float32) return {};
   const Cone cone(ir, users, node);
@@ -179,17 +178,17 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, c
     const auto found = table.find(it->second);
     if (found == table.end()) continue;
     // No node on the way may have a reader outside it.
-    std::set<int> inside{it->first};
-    std::vector<int> pending{it->first};
+    std::set<NodeId> inside{it->first};
+    std::vector<NodeId> pending{it->first};
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
       if (id == node) continue;
-      for (int input : ir[id].inputs)
+      for (NodeId input : ir[id].inputs)
         if (cone.keys().contains(input) && inside.insert(input).second) pending.push_back(input);
     }
-    auto escapes = [&](int id) {
-      const std::span<const int> readers = users[static_cast<size_t>(id)];
+    auto escapes = [&](NodeId id) {
+      const std::span<const NodeId> readers = users[id];
       return id != it->first &&
              (std::any_of(readers.begin(), readers.end(), [&](int reader) { return !inside.contains(reader); }) ||
               outputs[static_cast<size_t>(id)] > 0);

@@ -118,7 +118,7 @@ bool keeps_attention(const graph::Node& region, const target::Target& target, co
 namespace {
 
 /// A chain of reshapes, permutations and slices that leaves rows whole, down to a value that will lie in memory.
-bool keeps_rows(const Ir& ir, int id) {
+bool keeps_rows(const Ir& ir, NodeId id) {
   for (;;) {
     const IrNode& n = ir[id];
     if (!is_movement(n.op)) return n.op != graph::Op::constant;
@@ -143,7 +143,7 @@ bool keeps_rows(const Ir& ir, int id) {
 }  // namespace
 
 Ir pack_attention_operands(Ir from) {
-  const auto packs = [&](const IrNode& node, int operand, size_t k) {
+  const auto packs = [&](const IrNode& node, NodeId operand, size_t k) {
     const bool lse = node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
     return !lse && !keeps_rows(from, operand);
   };
@@ -159,13 +159,13 @@ Ir pack_attention_operands(Ir from) {
   });
   if (!any) return from;
   Ir to;
-  std::vector<int> renamed;
+  IndexedVector<NodeId, NodeId> renamed;
   for (IrNode node : from.nodes) {
     const bool attention = is_wide(node);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      int& input = node.inputs[k];
-      const int old = input;
-      input = renamed[static_cast<size_t>(old)];
+      NodeId& input = node.inputs[k];
+      const NodeId old = input;
+      input = renamed[old];
       if (!attention || !packs(node, old, k)) continue;
       IrNode packed;
       packed.op = graph::Op::bitcast;  // to what it is: an elementwise value, which is computed into memory
@@ -179,8 +179,8 @@ Ir pack_attention_operands(Ir from) {
     to.nodes.push_back(std::move(node));
     renamed.push_back(to.size() - 1);
   }
-  for (int id : from.inputs) to.inputs.push_back(renamed[static_cast<size_t>(id)]);
-  for (int id : from.outputs) to.outputs.push_back(renamed[static_cast<size_t>(id)]);
+  for (NodeId id : from.inputs) to.inputs.push_back(renamed[id]);
+  for (NodeId id : from.outputs) to.outputs.push_back(renamed[id]);
   return to;
 }
 

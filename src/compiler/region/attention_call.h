@@ -14,7 +14,7 @@ struct AttentionCall {
   /// In the order that the descriptor states: a node and the bytes at which its part begins; node -1: memory of the
   /// run, so many bytes.
   struct Operand {
-    int node = -1;
+    NodeId node;
     int64_t offset = 0, bytes = 0;
   };
   std::vector<Operand> operands;

@@ -55,11 +55,11 @@ bool takes_single_query(const graph::Node& region) {
   return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
-std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const std::vector<Strides>& strides,
-                                          const std::vector<bool>& roots, int result) {
+std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const NodeStrides& strides,
+                                          const NodeFlags& roots, NodeId result) {
   int part = result, reader = -1;
   for (;; part = reader) {
-    const std::span<const int> readers = users[static_cast<size_t>(part)];
+    const std::span<const NodeId> readers = users[part];
     if (readers.size() != 1 || (part != result && roots[static_cast<size_t>(part)])) return {};
     reader = readers[0];
     if (ir[reader].op == graph::Op::concat) break;
@@ -74,13 +74,13 @@ std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, cons
   const int64_t width = shape[last].bound(), whole = joined.type.shape[last].bound();
   PackedResult out{reader, 0, {}};
   int found = 0;
-  for (const int input : joined.inputs) {
+  for (const NodeId input : joined.inputs) {
     if (input == part) ++found;
     if (found == 0) out.offset += ir[input].type.shape[last].bound();
   }
   if (found != 1) return {};
-  for (size_t axis = 0; axis < strides[static_cast<size_t>(result)].size(); ++axis) {
-    const int64_t stride = strides[static_cast<size_t>(result)][axis], extent = ir[result].type.shape[axis].bound();
+  for (size_t axis = 0; axis < strides[result].size(); ++axis) {
+    const int64_t stride = strides[result][axis], extent = ir[result].type.shape[axis].bound();
     if (stride % width == 0) out.strides.push_back(stride / width * whole);  // from row to row
     else if (stride * extent <= width) out.strides.push_back(stride);        // within a row
     else return {};
@@ -88,9 +88,10 @@ std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, cons
   return out;
 }
 
-AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
-                             const std::vector<int>& results, const std::map<int, PackedResult>& packed, int cache) {
-  const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](int id) { return id >= 0; })];
+AttentionPlan plan_attention(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
+                             const std::vector<NodeId>& results, const std::map<NodeId, PackedResult>& packed,
+                             NodeId cache) {
+  const IrNode& node = ir[*std::find_if(results.begin(), results.end(), [](NodeId id) { return id >= 0; })];
   AttentionPlan plan;
   plan.region = *node.attrs->composite->attention;
   const Shape &q = ir[node.inputs[0]].type.shape,
@@ -103,7 +104,7 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
   plan.value_width = v[axes + 1].bound();
 
   // Right-aligned, as masks are broadcast: axes that are missing do not move.
-  auto split = [&](int base, int64_t offset, const std::vector<int64_t>& given, bool columns) {
+  auto split = [&](NodeId base, int64_t offset, const std::vector<int64_t>& given, bool columns) {
     const size_t rank = axes + (columns ? 2 : 1);
     std::vector<int64_t> all(rank - given.size(), 0);
     all.insert(all.end(), given.begin(), given.end());
@@ -112,16 +113,16 @@ AttentionPlan plan_attention(const Ir& ir, const std::vector<Strides>& strides, 
                        all[axes], columns ? all[axes + 1] : 0};
     return x;
   };
-  auto operand = [&](int id, bool columns) {
+  auto operand = [&](NodeId id, bool columns) {
     auto view = strided_view(ir, strides, roots, id);  // axes of extent 1 have stride 0 in it
     check(view.has_value(), "plan_attention", "an operand is not a strided view: " + print(ir, id));
     return split(view->node, view->offset, view->strides, columns);
   };
   auto result = [&](size_t k, bool columns) {
-    int id = results[k];
+    NodeId id = results[k];
     if (const auto it = packed.find(id); it != packed.end())
       return split(it->second.node, it->second.offset, it->second.strides, columns);
-    return id < 0 ? AttentionOperand{} : split(id, 0, strides[static_cast<size_t>(id)], columns);
+    return id < 0 ? AttentionOperand{} : split(id, 0, strides[id], columns);
   };
   if (!node.attrs->integers.empty() && node.attrs->integers[0] == static_cast<int64_t>(AttentionPart::join)) {
     plan.tq = 1;

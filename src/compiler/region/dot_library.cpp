@@ -6,18 +6,18 @@ namespace weft::compiler {
 
 using graph::Op;
 
-std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                            const std::vector<Strides>& strides, const DotChain& chain) {
+std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, const NodeCounts& outputs,
+                                            const NodeStrides& strides, const DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (chain.residual >= 0 || chain.activation != kernel::Activation::none || chain.sum >= 0 ||
       dot.type.dtype.size() != 2)
     return {};
-  const auto plain = [&](int node) {
-    const Strides& s = strides[static_cast<size_t>(node)];
+  const auto plain = [&](NodeId node) {
+    const Strides& s = strides[node];
     return s.empty() || s == row_major_strides(ir[node].type.shape);
   };
   DotChain out = chain;
-  if (const int result = gelu_of(ir, users, chain.result); result >= 0) {
+  if (const NodeId result = gelu_of(ir, users, chain.result); result >= 0) {
     out.pre_activation = chain.result, out.result = result, out.pre_activation_is = kernel::PreActivation::stored;
   } else if (const auto found = following_gelu_derivative(ir, users, outputs, chain.result); found && chain.bias < 0) {
     out.pre_activation = found->pre_activation, out.result = found->result,
@@ -33,7 +33,7 @@ std::optional<DotChain> with_pre_activation(const Ir& ir, const Users& users, co
 /// Compares the depth of the contraction with the least at which the epilogue's sums are hidden behind the
 /// multiplications of the next tile. Measured on an H200, a training step without and with sums: GPT-2 350M (depth
 /// 1024) 143.9 and 145.5 ms, 774M (depth 1280) 308.9 and 302.9 ms.
-bool hides_sums(const Ir& ir, int dot) {
+bool hides_sums(const Ir& ir, NodeId dot) {
   constexpr int64_t least_depth = 1280;
   int64_t depth = 1;
   const Shape& from = ir[ir[dot].inputs[0]].type.shape;
@@ -47,11 +47,11 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
   if (!hides_sums(ir, chain.dot) || chain.sum >= 0 || !is_low_float(ir[chain.result].type.dtype) || shape.empty())
     return {};
   // Through a cast and new numbers for the rows to a reduction of one axis, with whole rows behind it.
-  std::vector<int> pending{chain.result};
+  std::vector<NodeId> pending{chain.result};
   while (!pending.empty()) {
-    const int node = pending.back();
+    const NodeId node = pending.back();
     pending.pop_back();
-    for (const int id : users[static_cast<size_t>(node)]) {
+    for (const NodeId id : users[node]) {
       const IrNode& n = ir[id];
       if ((n.op == Op::cast && n.type.dtype == float32) || n.op == Op::reshape) pending.push_back(id);
       if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 ||
@@ -69,7 +69,7 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
   return {};
 }
 
-std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const std::vector<int>& outputs,
+std::optional<DotChain> widened_for_scatter(const Ir& ir, const Users& users, const NodeCounts& outputs,
                                             const DotChain& chain) {
   if (chain.result != chain.dot || ir[chain.dot].type.dtype.size() != 2) return {};
   const int wide = only_reader(users, outputs, chain.dot);

@@ -11,9 +11,9 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
-Strides preferred_strides(const Ir& ir, const Users& users, int node) {
+Strides preferred_strides(const Ir& ir, const Users& users, NodeId node) {
   const Shape& shape = ir[node].type.shape;
-  for (int user : users[static_cast<size_t>(node)]) {
+  for (NodeId user : users[node]) {
     if (ir[user].op != Op::permute) continue;
     const std::vector<int64_t>& order = ir[user].attrs->axes;
     Strides strides(shape.size());
@@ -30,7 +30,7 @@ Strides preferred_strides(const Ir& ir, const Users& users, int node) {
 namespace {
 
 /// One movement operator applied to where its input lies, in numbers alone; nothing where that takes index expressions.
-std::optional<StridedView> moved(const Ir& ir, int node, StridedView view) {
+std::optional<StridedView> moved(const Ir& ir, NodeId node, StridedView view) {
   const IrNode& n = ir[node];
   const Shape &from = ir[n.inputs[0]].type.shape, &to = n.type.shape;
   Strides strides;
@@ -63,13 +63,13 @@ std::optional<StridedView> moved(const Ir& ir, int node, StridedView view) {
   return view;
 }
 
-std::optional<StridedView> constant_view(const Ir& ir, const std::vector<Strides>& strides,
-                                         const std::vector<bool>& roots, int operand) {
-  std::vector<int> chain;
-  int node = operand;
+std::optional<StridedView> constant_view(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
+                                         NodeId operand) {
+  std::vector<NodeId> chain;
+  NodeId node = operand;
   for (; is_movement(ir[node].op) && !roots[static_cast<size_t>(node)]; node = ir[node].inputs[0])
     chain.push_back(node);
-  const Strides& memory = strides[static_cast<size_t>(node)];
+  const Strides& memory = strides[node];
   std::optional<StridedView> view =
       StridedView{node, 0, memory.empty() ? row_major_strides(ir[node].type.shape) : memory};
   for (size_t k = chain.size(); view && k-- > 0;) view = moved(ir, chain[k], std::move(*view));
@@ -82,8 +82,8 @@ std::optional<StridedView> constant_view(const Ir& ir, const std::vector<Strides
 }  // namespace
 
 /// A movement node that is a root lies in memory itself: the view ends there.
-std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>& strides,
-                                        const std::vector<bool>& roots, int operand) {
+std::optional<StridedView> strided_view(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
+                                        NodeId operand) {
   if (std::optional<StridedView> view = constant_view(ir, strides, roots, operand)) return view;
   ix::Context cx;
   std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
@@ -93,7 +93,7 @@ std::optional<StridedView> strided_view(const Ir& ir, const std::vector<Strides>
     access = push(cx, ir, access.node, access.index);
     if (access.valid) return {};
   }
-  const Strides& memory = strides[static_cast<size_t>(access.node)];
+  const Strides& memory = strides[access.node];
   Strides layout = memory.empty() ? row_major_strides(ir[access.node].type.shape) : memory;
   auto form = ix::affine(ix::linear(cx, access.index, layout), vars);
   if (!form || !form->base.is_constant()) return {};
@@ -143,13 +143,12 @@ bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::coun
 
 }  // namespace
 
-int operand_base(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int operand) {
+NodeId operand_base(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId operand) {
   auto view = strided_view(ir, strides, roots, operand);
   return view ? view->node : operand;
 }
 
-int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots, int node,
-              bool leaves) {
+NodeId memory_of(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId node, bool leaves) {
   auto view = strided_view(ir, strides, roots, node);
   if (!view || view->offset != 0 || view->node == node) return node;
   const IrNode& base = ir[view->node];
@@ -159,16 +158,16 @@ int memory_of(const Ir& ir, const std::vector<Strides>& strides, const std::vect
   return computed && same ? view->node : node;
 }
 
-int only_reader(const Users& users, const std::vector<int>& outputs, int node) {
-  const std::span<const int> readers = users[static_cast<size_t>(node)];
-  return readers.size() == 1 && outputs[static_cast<size_t>(node)] == 0 ? readers[0] : -1;
+NodeId only_reader(const Users& users, const NodeCounts& outputs, NodeId node) {
+  const std::span<const NodeId> readers = users[node];
+  return readers.size() == 1 && outputs[node] == 0 ? readers[0] : NodeId{};
 }
 
 namespace {
 
 /// result = result so far + broadcast(vector along n).
-void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs, DotChain& chain) {
-  const int dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
+void add_bias(const Ir& ir, const Users& users, const NodeCounts& outputs, DotChain& chain) {
+  const NodeId dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
   int other = add.inputs[0] == before ? add.inputs[1] : add.inputs[0];
@@ -191,17 +190,17 @@ void add_bias(const Ir& ir, const Users& users, const std::vector<int>& outputs,
 }
 
 /// Does a reduction read it, perhaps in another dtype?
-bool is_reduced(const Ir& ir, const Users& users, int node) {
-  const std::span<const int> readers = users[static_cast<size_t>(node)];
-  return std::any_of(readers.begin(), readers.end(), [&](int id) {
+bool is_reduced(const Ir& ir, const Users& users, NodeId node) {
+  const std::span<const NodeId> readers = users[node];
+  return std::any_of(readers.begin(), readers.end(), [&](NodeId id) {
     return ir[id].op == Op::reduce || (ir[id].op == Op::cast && is_reduced(ir, users, id));
   });
 }
 
 /// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where
 /// a reduction reads it as well.
-void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                  const std::vector<Strides>& strides, const std::vector<bool>& roots, DotChain& chain) {
+void add_residual(const Ir& ir, const Users& users, const NodeCounts& outputs, const NodeStrides& strides,
+                  const NodeFlags& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
@@ -209,9 +208,7 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
   if (other == chain.result || volume(add.type.shape) <= 1) return;
   const bool kept = is_elementwise(ir[other].op) && is_reduced(ir, users, other);
   if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
-  auto order = [&](int node, const Strides& otherwise) {
-    return strides[static_cast<size_t>(node)].empty() ? otherwise : strides[static_cast<size_t>(node)];
-  };
+  auto order = [&](NodeId node, const Strides& otherwise) { return strides[node].empty() ? otherwise : strides[node]; };
   const Strides plain = row_major_strides(add.type.shape);
   if (order(other, plain) != plain || order(reader, preferred_strides(ir, users, reader)) != plain) return;
   chain.residual = other;
@@ -220,7 +217,7 @@ void add_residual(const Ir& ir, const Users& users, const std::vector<int>& outp
 
 /// Is `reduction` the sum over the rows of a matrix, which `operand` is, perhaps transposed or with its rows numbered
 /// in one?
-bool sums_rows(const Ir& ir, int reduction, int operand, int64_t free_axis) {
+bool sums_rows(const Ir& ir, NodeId reduction, NodeId operand, int64_t free_axis) {
   const IrNode& f = ir[reduction];
   if (f.op != Op::reduce || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
     return false;
@@ -240,21 +237,20 @@ bool sums_rows(const Ir& ir, int reduction, int operand, int64_t free_axis) {
 
 /// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be
 /// computed where the first of them stands.
-void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strides, const std::vector<bool>& roots,
-             DotChain& chain) {
+void add_sum(const Ir& ir, const Users& users, const NodeStrides& strides, const NodeFlags& roots, DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot)
     return;
   const int last_read =
       std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
   for (size_t side = 0; side < 2; ++side) {
-    const int operand = dot.inputs[side];
+    const NodeId operand = dot.inputs[side];
     int64_t free_axis = 0;
     while (contains(side == 0 ? dot.attrs->axes : dot.attrs->axes2, free_axis)) ++free_axis;
-    int base = operand;
+    NodeId base = operand;
     if (free_axis >= ir[operand].type.rank() || ir[operand].type.dtype != float32) continue;
     while (ir[base].op == Op::permute || ir[base].op == Op::reshape) base = ir[base].inputs[0];
-    for (int id : users[static_cast<size_t>(base)]) {
+    for (NodeId id : users[base]) {
       if (id < last_read || !sums_rows(ir, id, operand, free_axis)) continue;
       chain.sum = id;
       chain.summed = side == 0 ? kernel::OperandSum::a : kernel::OperandSum::b;
@@ -265,8 +261,8 @@ void add_sum(const Ir& ir, const Users& users, const std::vector<Strides>& strid
 
 }  // namespace
 
-DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                   const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot) {
+DotChain dot_chain(const Ir& ir, const Users& users, const NodeCounts& outputs, const NodeStrides& strides,
+                   const NodeFlags& roots, NodeId dot) {
   DotChain chain;
   chain.dot = chain.result = dot;
   add_bias(ir, users, outputs, chain);
@@ -279,9 +275,8 @@ DotChain dot_chain(const Ir& ir, const Users& users, const std::vector<int>& out
   return chain;
 }
 
-std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std::vector<int>& outputs,
-                                     const std::vector<Strides>& strides, const std::vector<bool>& roots, int dot,
-                                     bool followed) {
+std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const NodeCounts& outputs,
+                                     const NodeStrides& strides, const NodeFlags& roots, NodeId dot, bool followed) {
   if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1)
     return {};
   DotChain chain;
@@ -307,13 +302,13 @@ std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const std
   return chain;
 }
 
-DotPlan plan_dot(const Ir& ir, const std::vector<Strides>& strides, const std::vector<bool>& roots,
-                 const DotChain& chain, const Numerics& numerics) {
-  const int dot = chain.dot, result = chain.result;
+DotPlan plan_dot(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, const DotChain& chain,
+                 const Numerics& numerics) {
+  const NodeId dot = chain.dot, result = chain.result;
   const IrNode& node = ir[dot];
   auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
   if (!a || !b) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, dot));
-  const Strides& c = strides[static_cast<size_t>(result)];
+  const Strides& c = strides[result];
   const Shape &sa = ir[node.inputs[0]].type.shape, &sb = ir[node.inputs[1]].type.shape;
   const graph::Attrs& at = node.attrs;
 
@@ -385,12 +380,12 @@ std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, cons
   return target.library(plan.desc);
 }
 
-std::vector<std::pair<int, int64_t>> library_operands(const DotPlan& plan, int result) {
-  std::vector<std::pair<int, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()},
-                                                {plan.b, plan.b_offset * plan.desc.b.size()}};
-  for (const int node : {plan.bias, plan.residual, plan.sum, plan.pre_activation})
+std::vector<std::pair<NodeId, int64_t>> library_operands(const DotPlan& plan, NodeId result) {
+  std::vector<std::pair<NodeId, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()},
+                                                   {plan.b, plan.b_offset * plan.desc.b.size()}};
+  for (const NodeId node : {plan.bias, plan.residual, plan.sum, plan.pre_activation})
     if (node >= 0) operands.emplace_back(node, 0);
-  for (const int node : plan.scales) operands.emplace_back(node, 0);
+  for (const NodeId node : plan.scales) operands.emplace_back(node, 0);
   operands.emplace_back(result, 0);
   return operands;
 }

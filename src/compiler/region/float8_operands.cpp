@@ -19,7 +19,9 @@ class Turner : Rewriter {
   Turner(Ir ir, const target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
 
   Ir run() {
-    return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
+      return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node));
+    });
   }
 
  private:
@@ -33,8 +35,8 @@ class Turner : Rewriter {
 
   /// Does the operand lie in memory with the contracted axes innermost? What is no view of another array is made
   /// row-major.
-  bool lies(int v, const Axes& order) const {
-    const auto view = strided_view(to_, std::vector<Strides>(to_.nodes.size()), std::vector<bool>(to_.nodes.size()), v);
+  bool lies(NodeId v, const Axes& order) const {
+    const auto view = strided_view(to_, NodeStrides(to_.nodes.size()), NodeFlags(to_.nodes.size()), v);
     int64_t before = INT64_MAX;
     for (int64_t axis : order) {
       const auto k = static_cast<size_t>(axis);
@@ -46,9 +48,9 @@ class Turner : Rewriter {
     return true;
   }
 
-  int transposed(int v, const Axes& order) {
+  NodeId transposed(NodeId v, const Axes& order) {
     if (lies(v, order)) return v;
-    int& copy = transposed_.try_emplace({v, order}, -1).first->second;
+    NodeId& copy = transposed_.try_emplace({v, order}, -1).first->second;
     if (copy >= 0) return copy;
     const Dtype dtype = to_[v].type.dtype;
     Shape shape;
@@ -74,7 +76,7 @@ class Turner : Rewriter {
     return target_.library(d) != nullptr;
   }
 
-  int dot(IrNode node) {
+  NodeId dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) {
       return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); });
@@ -92,7 +94,7 @@ class Turner : Rewriter {
   }
 
   /// The operand, or its turned copy with the contracted axes last.
-  void side(int& operand, const Axes& order, Axes& contracted) {
+  void side(NodeId& operand, const Axes& order, Axes& contracted) {
     if (lies(operand, order)) return;
     operand = transposed(operand, order);
     for (size_t k = 0; k < contracted.size(); ++k)
@@ -100,7 +102,7 @@ class Turner : Rewriter {
   }
 
   const target::Target& target_;
-  std::map<std::pair<int, Axes>, int> transposed_;
+  std::map<std::pair<NodeId, Axes>, NodeId> transposed_;
 };
 
 }  // namespace

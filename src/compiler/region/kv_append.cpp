@@ -16,8 +16,8 @@ using ix::Expr;
 namespace {
 
 /// Behind what changes nothing about a whole number of no more than 31 bits.
-int scalar_source(const Ir& ir, int id) {
-  const auto is_whole = [&](int node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size() >= 4; };
+NodeId scalar_source(const Ir& ir, NodeId id) {
+  const auto is_whole = [&](NodeId node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size() >= 4; };
   while (ir[id].op == Op::reshape || ir[id].op == Op::broadcast ||
          (ir[id].op == Op::cast && is_whole(id) && is_whole(ir[id].inputs[0])))
     id = ir[id].inputs[0];
@@ -27,23 +27,23 @@ int scalar_source(const Ir& ir, int id) {
 /// Is `index` the last of `count` positions?
 bool is_last_of(const Ir& ir, int index, int count) {
   const IrNode& n = ir[scalar_source(ir, index)];
-  const auto is = [&](int id, double v) {
+  const auto is = [&](NodeId id, double v) {
     return ir[scalar_source(ir, id)].op == Op::constant && ir[scalar_source(ir, id)].attrs->number.real() == v;
   };
-  const auto counted = [&](int id) { return scalar_source(ir, id) == scalar_source(ir, count); };
+  const auto counted = [&](NodeId id) { return scalar_source(ir, id) == scalar_source(ir, count); };
   if (n.op == Op::sub) return counted(n.inputs[0]) && is(n.inputs[1], 1);
   return n.op == Op::add &&
          ((counted(n.inputs[0]) && is(n.inputs[1], -1)) || (counted(n.inputs[1]) && is(n.inputs[0], -1)));
 }
 
 /// Who reads the node, behind movement: nobody but the region as its keys or values.
-bool read_by_region_alone(const Ir& ir, const Users& users, int node, int attention) {
+bool read_by_region_alone(const Ir& ir, const Users& users, NodeId node, NodeId attention) {
   const std::string call = call_key(ir[attention]);
-  std::vector<int> pending{node};
+  std::vector<NodeId> pending{node};
   while (!pending.empty()) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
-    for (const int reader : users[static_cast<size_t>(id)]) {
+    for (const int reader : users[id]) {
       const IrNode& n = ir[reader];
       if (is_movement(n.op) && n.op != Op::concat && n.op != Op::depends) pending.push_back(reader);
       else if (!is_attention(n) || call_key(n) != call || n.inputs[0] == id || n.inputs[3] == id) return false;
@@ -53,7 +53,7 @@ bool read_by_region_alone(const Ir& ir, const Users& users, int node, int attent
 }
 
 /// A scatter of one slice that is whole but along the one indexed axis, of which it has a single position.
-bool appends_one_row(const Ir& ir, int node) {
+bool appends_one_row(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::set || n.attrs->axes.size() != 1 ||
       !is_static(n.type.shape))
@@ -69,7 +69,7 @@ bool appends_one_row(const Ir& ir, int node) {
 
 /// Where the rows of keys (or values) begin that stand in place 0, for every head; nothing where they are no whole rows
 /// of `cache`.
-std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
+std::optional<std::set<int64_t>> rows_of(const Ir& ir, NodeId operand, NodeId cache) {
   const Shape &shape = ir[operand].type.shape, &whole = ir[cache].type.shape;
   const size_t rank = shape.size(), axis = static_cast<size_t>(ir[cache].attrs->axes[0]);
   if (!is_static(shape)) return {};
@@ -96,13 +96,13 @@ std::optional<std::set<int64_t>> rows_of(const Ir& ir, int operand, int cache) {
 
 }  // namespace
 
-int kv_append(const Ir& ir, const Users& users, int attention) {
+NodeId kv_append(const Ir& ir, const Users& users, NodeId attention) {
   const IrNode& n = ir[attention];
   if (!is_attention(n) || n.inputs.size() != 4 || !n.attrs->integers.empty() ||
       !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2)))
     return -1;
   if (!is_integer(ir[n.inputs[3]].type.dtype)) return -1;
-  int cache = n.inputs[1];
+  NodeId cache = n.inputs[1];
   while (is_movement(ir[cache].op) && ir[cache].op != Op::concat) cache = ir[cache].inputs[0];
   if (!appends_one_row(ir, cache) || !is_last_of(ir, ir[cache].inputs[1], n.inputs[3]) ||
       !read_by_region_alone(ir, users, cache, attention))
@@ -114,7 +114,7 @@ int kv_append(const Ir& ir, const Users& users, int attention) {
   return static_cast<int64_t>(rows.size()) * ir[cache].type.shape.back().bound() ==
                  volume(ir[ir[cache].inputs.back()].type.shape)
              ? cache
-             : -1;
+             : NodeId{};
 }
 
 }  // namespace weft::compiler

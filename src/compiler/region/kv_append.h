@@ -13,12 +13,12 @@ namespace weft::compiler {
 /// values are views of the scatter's result, that nothing else reads that result, that the scatter writes exactly row
 /// `length - 1` (the region's number of keys less one), and that each element it writes belongs to the row of some
 /// head.
-int kv_append(const Ir& ir, const Users& users, int attention);
+NodeId kv_append(const Ir& ir, const Users& users, NodeId attention);
 /// Returns the root of a group that overwrites elements of an operand (scatter, assign, KV append), or -1.
-inline int overlaid(const Group& group) {
+inline NodeId overlaid(const Group& group) {
   return group.kind == Group::Kind::scatter     ? group.roots[0].node
          : group.kind == Group::Kind::attention ? group.attention.cache
-                                                : -1;
+                                                : NodeId{};
 }
 
 }  // namespace weft::compiler

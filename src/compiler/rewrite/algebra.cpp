@@ -12,7 +12,7 @@ namespace {
 RuleResult fold_constants(RuleGraph& g, const IrNode& n) {
   if (!is_elementwise(n.op) || n.op == Op::bitcast) return {};
   std::vector<Number> numbers;
-  for (int input : n.inputs) {
+  for (NodeId input : n.inputs) {
     auto number = g.splat(input);
     if (!number) return {};
     numbers.push_back(*number);
@@ -31,7 +31,7 @@ RuleResult double_negation(RuleGraph& g, const IrNode& n) {
 }
 
 /// Returns whether adding `id` has no effect: 0 for integers, but only -0.0 for floats (-0.0 + 0.0 is 0.0).
-bool is_neutral_zero(const RuleGraph& g, int id, Dtype dtype) {
+bool is_neutral_zero(const RuleGraph& g, NodeId id, Dtype dtype) {
   const auto number = g.splat(id);
   return number && number->real() == 0 && (is_integer(dtype) || std::signbit(number->real()));
 }

@@ -21,7 +21,7 @@ constexpr size_t most_terms = 4, most_sums = 32;
 /// Of a linear expression: a product of numbers, one a channel, and of values of all positions, of which there may be
 /// none.
 struct Term {
-  std::vector<int> factors, values;
+  std::vector<NodeId> factors, values;
   bool negative = false;
 };
 using Terms = std::vector<Term>;
@@ -34,7 +34,7 @@ class DistributeReduction : Rewriter {
   Ir run() {
     find();
     if (found_.empty()) return std::move(from_);
-    return rewrite([&](int id, IrNode node) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
       const auto terms = found_.find(id);
       return terms == found_.end() ? add(std::move(node)) : total(id, terms->second);
     });
@@ -43,7 +43,7 @@ class DistributeReduction : Rewriter {
  private:
   // ---------------------------------------------------------------- what is found
 
-  bool is_column_sum(int id) const {
+  bool is_column_sum(NodeId id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.gemv)
       return false;
@@ -64,11 +64,11 @@ class DistributeReduction : Rewriter {
 
   /// The column sums over the same positions that `node` is computed from; where `through`, also those that lie behind
   /// others. Nothing where there is too much to look at.
-  std::optional<std::set<int>> sums_behind(int node, int like, bool through) const {
-    std::set<int> sums, seen;
-    std::vector<int> pending{node};
+  std::optional<std::set<NodeId>> sums_behind(NodeId node, int like, bool through) const {
+    std::set<NodeId> sums, seen;
+    std::vector<NodeId> pending{node};
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
       if (!seen.insert(id).second) continue;
       if (seen.size() > most_walked) return std::nullopt;
@@ -85,33 +85,33 @@ class DistributeReduction : Rewriter {
 
   /// Those of the sums behind a sum's operand that no other one of them needs: the others are known when these are
   /// made.
-  std::set<int> last_sums(int sum) const {
+  std::set<NodeId> last_sums(int sum) const {
     const auto direct = sums_behind(from_[sum].inputs[0], sum, false);
     if (!direct) return {};
-    std::set<int> last = *direct;
+    std::set<NodeId> last = *direct;
     for (int other : *direct) {
       const auto before = sums_behind(from_[other].inputs[0], sum, true);
       if (!before) return {};
-      for (int id : *before) last.erase(id);
+      for (NodeId id : *before) last.erase(id);
     }
     return last;
   }
 
   /// Of one number a channel spread over all positions: the numbers. -1 of anything else.
-  int channel_factors_of(int id) const {
+  NodeId channel_factors_of(NodeId id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::broadcast) return -1;
     const Shape& small = from_[n.inputs[0]].type.shape;
     const int64_t size = volume(small);
     return size == 1 || (!small.empty() && size == small.back().bound() && small.back() == n.type.shape.back())
                ? n.inputs[0]
-               : -1;
+               : NodeId{};
   }
 
   /// `depends`: by node, whether it is computed from the sums in question.
-  std::optional<Terms> terms_of(int id, const std::vector<bool>& depends, std::set<int>& inner) const {
+  std::optional<Terms> terms_of(NodeId id, const NodeFlags& depends, std::set<NodeId>& inner) const {
     if (const int factors = channel_factors_of(id); factors >= 0) return Terms{{{factors}, {}}};
-    if (!depends[static_cast<size_t>(id)]) return Terms{{{}, {id}}};
+    if (!depends[id]) return Terms{{{}, {id}}};
     const IrNode& n = from_[id];
     if (n.materialized || n.type.dtype != float32 ||
         (n.op != Op::add && n.op != Op::sub && n.op != Op::mul && n.op != Op::neg))
@@ -138,36 +138,35 @@ class DistributeReduction : Rewriter {
   }
 
   /// What is computed from the sums, up to `end`.
-  std::vector<bool> dependents(const std::set<int>& sums, int end) const {
-    std::vector<bool> depends(static_cast<size_t>(end));
-    for (int id : sums) depends[static_cast<size_t>(id)] = true;
-    for (int id = *sums.begin(); id < end; ++id)
-      for (int input : from_[id].inputs)
-        depends[static_cast<size_t>(id)] = depends[static_cast<size_t>(id)] || depends[static_cast<size_t>(input)];
+  NodeFlags dependents(const std::set<NodeId>& sums, int end) const {
+    NodeFlags depends(static_cast<size_t>(end));
+    for (NodeId id : sums) depends[id] = true;
+    for (NodeId id = *sums.begin(); id < end; ++id)
+      for (NodeId input : from_[id].inputs) depends[id] = depends[id] || depends[input];
     return depends;
   }
 
   void find() {
-    std::map<int, std::set<int>> inner;  // by sum: what of its operand need not be computed any more
-    for (int id = 0; id < from_.size(); ++id) {
+    std::map<NodeId, std::set<NodeId>> inner;  // by sum: what of its operand need not be computed any more
+    for (NodeId id = 0; id < from_.size(); ++id) {
       if (!is_column_sum(id)) continue;
-      const std::set<int> last = last_sums(id);
+      const std::set<NodeId> last = last_sums(id);
       if (last.empty()) continue;
       if (auto terms = terms_of(from_[id].inputs[0], dependents(last, id), inner[id])) found_[id] = std::move(*terms);
     }
     // Where somebody else wants the expression it is computed anyway.
     for (bool changed = true; changed;) {
-      std::set<int> unwanted;
+      std::set<NodeId> unwanted;
       for (const auto& [sum, terms] : found_) unwanted.insert(inner[sum].begin(), inner[sum].end());
       changed = std::erase_if(found_, [&](const auto& entry) {
-                  return std::any_of(inner[entry.first].begin(), inner[entry.first].end(), [&](int id) {
-                    return outputs_.contains(id) ||
-                           std::any_of(users_[static_cast<size_t>(id)].begin(), users_[static_cast<size_t>(id)].end(),
-                                       [&](int user) { return !unwanted.contains(user) && !found_.contains(user); });
+                  return std::any_of(inner[entry.first].begin(), inner[entry.first].end(), [&](NodeId id) {
+                    return outputs_.contains(id) || std::any_of(users_[id].begin(), users_[id].end(), [&](NodeId user) {
+                             return !unwanted.contains(user) && !found_.contains(user);
+                           });
                   });
                 }) > 0;
     }
-    std::set<std::vector<int>> sums;
+    std::set<std::vector<NodeId>> sums;
     for (const auto& [sum, terms] : found_)
       for (const Term& t : terms) sums.insert(t.values);
     if (sums.size() > most_sums) found_.clear();
@@ -175,11 +174,11 @@ class DistributeReduction : Rewriter {
 
   // ---------------------------------------------------------------- what is made
 
-  int total(int id, const Terms& terms) {
+  NodeId total(NodeId id, const Terms& terms) {
     const IrNode& sum = from_[id];
     int all = -1;
     for (const Term& t : terms) {
-      int v = sum_of(t.values, sum);
+      NodeId v = sum_of(t.values, sum);
       for (int factors : t.factors) {
         const int number = renamed(factors);
         const int broadcast_row = volume(to_[number].type.shape) == 1 && !(sum.type.shape[0] == 1)
@@ -194,7 +193,7 @@ class DistributeReduction : Rewriter {
   }
 
   /// The column sum of a product of values; of none: how many there are.
-  int sum_of(const std::vector<int>& values, const IrNode& like) {
+  NodeId sum_of(const std::vector<NodeId>& values, const IrNode& like) {
     const Shape& positions = from_[like.inputs[0]].type.shape;
     if (values.empty()) {
       IrNode count = made(Op::constant, {}, {}, float32);
@@ -205,10 +204,10 @@ class DistributeReduction : Rewriter {
     const auto [known, fresh] = sums_.try_emplace({values, bounds(positions)}, -1);
     if (!fresh) return known->second;
     if (values.size() == 1)
-      for (int user : users_[static_cast<size_t>(values[0])])
+      for (NodeId user : users_[values[0]])
         if (is_column_sum(user) && !found_.contains(user) && renamed(user) > 0 && to_[renamed(user)].op == Op::reduce)
           return known->second = renamed(user);
-    int product = renamed(values[0]);
+    NodeId product = renamed(values[0]);
     for (size_t k = 1; k < values.size(); ++k)
       product = add(made(Op::mul, {product, renamed(values[k])}, positions, float32));
     IrNode sum = like;
@@ -218,9 +217,10 @@ class DistributeReduction : Rewriter {
   }
 
   const Users users_;
-  const std::set<int> outputs_;
-  std::map<int, Terms> found_;                                             // by column sum: what it becomes
-  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, int> sums_;  // that were made: by factors and positions
+  const std::set<NodeId> outputs_;
+  std::map<NodeId, Terms> found_;  // by column sum: what it becomes
+  std::map<std::pair<std::vector<NodeId>, std::vector<int64_t>>, int>
+      sums_;  // that were made: by factors and positions
 };
 
 }  // namespace

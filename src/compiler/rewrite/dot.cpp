@@ -15,7 +15,7 @@ namespace {
 /// nothing where it is a view.
 RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
   if (n.op != Op::dot || n.attrs->axes.size() < 2) return {};
-  auto flatten = [&](int id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted,
+  auto flatten = [&](NodeId id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted,
                      std::vector<int64_t>& new_batch) {
     graph::Type type = g[id].type;
     Attrs order, flat;

@@ -57,12 +57,14 @@ class GemvRewriter : Rewriter {
   explicit GemvRewriter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    return rewrite([&](int, IrNode node) { return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node)); });
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
+      return node.op == Op::dot ? dot(std::move(node)) : add(std::move(node));
+    });
   }
 
  private:
   /// The free axes first, then the contracted ones in their order.
-  int permuted(int v, const std::vector<int64_t>& contracted) {
+  NodeId permuted(NodeId v, const std::vector<int64_t>& contracted) {
     const Shape& shape = to_[v].type.shape;
     std::vector<int64_t> order = free_axes(shape, contracted);
     order.insert(order.end(), contracted.begin(), contracted.end());
@@ -74,21 +76,22 @@ class GemvRewriter : Rewriter {
     return add(std::move(node));
   }
 
-  bool is_scalar(int id) const { return volume(to_[id].type.shape) == 1; }
+  bool is_scalar(NodeId id) const { return volume(to_[id].type.shape) == 1; }
 
   /// Σ x² over all of x, which has as many elements as the row: x, else -1.
-  int squared(int id, int64_t depth) const {
+  NodeId squared(NodeId id, int64_t depth) const {
     const IrNode& n = to_[id];
     if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || !is_scalar(id) || n.type.dtype != float32)
       return -1;
     const IrNode& operand = to_[n.inputs[0]];
     const bool square = operand.op == Op::square || (operand.op == Op::mul && operand.inputs[0] == operand.inputs[1]);
-    return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0] : -1;
+    return square && operand.type.dtype == float32 && volume(operand.type.shape) == depth ? operand.inputs[0]
+                                                                                          : NodeId{};
   }
 
   /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of
   /// squares; `steps` bounds the work.
-  bool repeatable(int id, int64_t depth, int& sums, int& steps) const {
+  bool repeatable(NodeId id, int64_t depth, int& sums, int& steps) const {
     if (--steps < 0 || !is_scalar(id)) return false;
     if (squared(id, depth) >= 0) return ++sums, true;
     const IrNode& n = to_[id];
@@ -99,9 +102,9 @@ class GemvRewriter : Rewriter {
   }
 
   /// The number, once for each row of the matrix.
-  int repeated(int id, const Shape& rows, const Shape& whole) {
+  NodeId repeated(NodeId id, const Shape& rows, const Shape& whole) {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
-    if (const int x = squared(id, depth); x >= 0) {
+    if (const NodeId x = squared(id, depth); x >= 0) {
       const int all = shaped(
           Op::broadcast,
           shaped(Op::reshape, x, Shape(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end())), whole);
@@ -110,13 +113,13 @@ class GemvRewriter : Rewriter {
     IrNode n = to_[id];
     if (n.op == Op::reshape || n.op == Op::broadcast) return repeated(n.inputs[0], rows, whole);
     if (!is_elementwise(n.op)) return shaped(Op::broadcast, shaped(Op::reshape, id, {}), rows);
-    for (int& input : n.inputs) input = repeated(input, rows, whole);
+    for (NodeId& input : n.inputs) input = repeated(input, rows, whole);
     n.type.shape = rows;
     n.phase = phase_;
     return add(std::move(n));
   }
 
-  int sum_of(int products, const Shape& rows, bool scaled) {
+  NodeId sum_of(int products, const Shape& rows, bool scaled) {
     IrNode sum = made(Op::reduce, {products}, rows, to_[products].type.dtype);
     sum.attrs.edit().reducer = kernel::Reducer::sum;
     for (size_t axis = rows.size(); axis < to_[products].type.shape.size(); ++axis)
@@ -130,15 +133,17 @@ class GemvRewriter : Rewriter {
   /// mean square norm. The number stands before the sum instead, and each program makes it anew from what it reads
   /// anyway; the row is not rounded to fewer bits in between.
   struct Scaled {
-    std::vector<int> factors, scalars;
+    std::vector<NodeId> factors, scalars;
   };
   Scaled scaled_row(int row, int64_t depth) const {
-    const auto narrows = [&](int id) { return to_[id].op == Op::cast && to_[to_[id].inputs[0]].type.dtype == float32; };
+    const auto narrows = [&](NodeId id) {
+      return to_[id].op == Op::cast && to_[to_[id].inputs[0]].type.dtype == float32;
+    };
     while (to_[row].op == Op::reshape || narrows(row)) row = to_[row].inputs[0];
     Scaled found;
-    std::vector<int> pending{row};
+    std::vector<NodeId> pending{row};
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
       const IrNode& n = to_[id];
       int sums = 0, steps = 24;
@@ -153,7 +158,7 @@ class GemvRewriter : Rewriter {
 
   /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the
   /// operators that stand right before the product.
-  bool rests_on_sums(int id, int64_t depth) {
+  bool rests_on_sums(NodeId id, int64_t depth) {
     const IrNode& n = to_[id];
     if (n.op == Op::reduce) return is_scalar(id) && volume(to_[n.inputs[0]].type.shape) == depth;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
@@ -166,20 +171,20 @@ class GemvRewriter : Rewriter {
   }
 
   /// How many operators the norm consists of.
-  size_t norm_size(int id, int64_t depth, std::set<int>& seen) {
+  size_t norm_size(NodeId id, int64_t depth, std::set<NodeId>& seen) {
     if (seen.size() <= longest_chain && rests_on_sums(id, depth) && seen.insert(id).second)
-      for (int input : to_[id].inputs) norm_size(input, depth, seen);
+      for (NodeId input : to_[id].inputs) norm_size(input, depth, seen);
     return seen.size();
   }
 
   /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they
   /// start from is memory, which is only read more often.
-  int normed(int id, const Shape& rows, const Shape& whole) {
+  NodeId normed(NodeId id, const Shape& rows, const Shape& whole) {
     if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
     const int64_t depth = volume(whole) / volume(rows);
     const bool number = is_scalar(id);
     const Shape& shape = number ? rows : whole;
-    int result = -1;
+    NodeId result = -1;
     if (!rests_on_sums(id, depth)) {
       const Shape suffix(whole.begin() + static_cast<std::ptrdiff_t>(rows.size()), whole.end());
       result = shaped(Op::broadcast, shaped(Op::reshape, id, number ? Shape{} : suffix), shape);
@@ -199,7 +204,7 @@ class GemvRewriter : Rewriter {
         result = shaped(Op::broadcast, shaped(Op::reshape, result, column), whole);
       }
     } else {
-      for (int& input : n.inputs) input = normed(input, rows, whole);
+      for (NodeId& input : n.inputs) input = normed(input, rows, whole);
       n.type.shape = shape;
       n.phase = phase_;
       result = add(std::move(n));
@@ -208,9 +213,9 @@ class GemvRewriter : Rewriter {
   }
 
   /// The row of a product as a norm, or -1.
-  int normed_row(int row, const Shape& rows, const Shape& whole) {
+  NodeId normed_row(int row, const Shape& rows, const Shape& whole) {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
-    std::set<int> seen;
+    std::set<NodeId> seen;
     normed_.clear();
     if (depth == 1 || depth > longest_norm || volume(whole) > most_normed || rows.empty() ||
         !rests_on_sums(row, depth) || norm_size(row, depth, seen) > longest_chain)
@@ -218,7 +223,7 @@ class GemvRewriter : Rewriter {
     return normed(row, rows, whole);
   }
 
-  int dot(IrNode node) {
+  NodeId dot(IrNode node) {
     const auto [left, right] = one_row(to_, node);
     if (!left && !right) return add(std::move(node));
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
@@ -231,7 +236,7 @@ class GemvRewriter : Rewriter {
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
     const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
-    int v = permuted(row, row_axes), number = -1, norm = -1;
+    NodeId v = permuted(row, row_axes), number = -1, norm = -1;
     if (const Scaled scaled =
             v == row && wide == float32 && rows.size() > 0 ? scaled_row(row, volume(suffix)) : Scaled{};
         !scaled.scalars.empty()) {
@@ -249,8 +254,8 @@ class GemvRewriter : Rewriter {
   }
 
   static constexpr size_t longest_chain = 48;
-  std::map<std::pair<int, int64_t>, bool> rests_;
-  std::map<int, int> normed_;  // nodes of the norm under way, as they are for every row of the matrix
+  std::map<std::pair<NodeId, int64_t>, bool> rests_;
+  std::map<NodeId, NodeId> normed_;  // nodes of the norm under way, as they are for every row of the matrix
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ using graph::Op;
 
 namespace {
 
-bool is_scalar(const RuleGraph& g, int id) { return g[id].type.shape.empty(); }
+bool is_scalar(const RuleGraph& g, NodeId id) { return g[id].type.shape.empty(); }
 
 RuleResult stop_gradient(RuleGraph&, const IrNode& n) {
   return n.op == Op::stop_gradient ? RuleResult(n.inputs[0]) : RuleResult{};
@@ -60,8 +60,8 @@ RuleResult concat_slices(RuleGraph& g, const IrNode& n) {
   if (n.op != Op::concat) return {};
   const auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t next = 0;
-  int whole = -1;
-  for (int input : n.inputs) {
+  NodeId whole = -1;
+  for (NodeId input : n.inputs) {
     const IrNode& part = g[input];
     if (part.op != Op::slice || (whole >= 0 && part.inputs[0] != whole)) return {};
     whole = part.inputs[0];
@@ -96,12 +96,12 @@ RuleResult add_pads(RuleGraph& g, const IrNode& n) {
     Attrs joined, rest = first.attrs;
     joined.axes = {along};
     rest.high[static_cast<size_t>(along)] = second.attrs->high[static_cast<size_t>(along)];
-    std::vector<int> parts;
+    std::vector<NodeId> parts;
     graph::Type type = g[first.inputs[0]].type;
     type.shape[static_cast<size_t>(along)] = shape[static_cast<size_t>(along)].bound() -
                                              rest.low[static_cast<size_t>(along)] -
                                              rest.high[static_cast<size_t>(along)];
-    for (const int id : {first.inputs[0], second.inputs[0]}) {
+    for (const NodeId id : {first.inputs[0], second.inputs[0]}) {
       const IrNode& part = g[id];
       const bool flat = part.op == Op::concat && part.attrs->axes == joined.axes;
       if (flat) parts.insert(parts.end(), part.inputs.begin(), part.inputs.end());

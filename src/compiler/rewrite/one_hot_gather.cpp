@@ -21,9 +21,9 @@ class Picker : Rewriter {
 
   Ir run() {
     bool any = false;
-    for (int id = 0; id < from_.size() && !any; ++id) any = find(id).has_value();
+    for (NodeId id = 0; id < from_.size() && !any; ++id) any = find(id).has_value();
     if (!any) return std::move(from_);
-    return rewrite([&](int id, IrNode node) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
       const std::optional<OneHot> one_hot = find(id);
       return one_hot ? gather(*one_hot, from_[id]) : add(std::move(node));
     });
@@ -32,13 +32,13 @@ class Picker : Rewriter {
  private:
   static constexpr int64_t shortest = 1024;  // a shorter row's sum costs little
 
-  bool is_zero(int id) const {
+  bool is_zero(NodeId id) const {
     while (from_[id].op == Op::broadcast || from_[id].op == Op::reshape) id = from_[id].inputs[0];
     return from_[id].op == Op::constant && from_[id].attrs->number.real() == 0;
   }
 
   /// What is broadcast along the last axis and nothing else: a node with as many elements as there are rows.
-  std::optional<int> by_row(int id, const Shape& shape) const {
+  std::optional<int> by_row(NodeId id, const Shape& shape) const {
     if (from_[id].op != Op::broadcast) return {};
     const int inner = from_[id].inputs[0];
     const Shape& s = from_[inner].type.shape;
@@ -48,7 +48,7 @@ class Picker : Rewriter {
     return inner;
   }
 
-  bool counts_last(int id, const Shape& shape) const {
+  bool counts_last(NodeId id, const Shape& shape) const {
     while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size())
       id = from_[id].inputs[0];
     return from_[id].op == Op::iota &&
@@ -56,7 +56,7 @@ class Picker : Rewriter {
            from_[id].type.shape.back() == shape.back();
   }
 
-  std::optional<OneHot> find(int id) const {
+  std::optional<OneHot> find(NodeId id) const {
     const IrNode& reduction = from_[id];
     if (reduction.op != Op::reduce || reduction.attrs->reducer != kernel::Reducer::sum) return {};
     const IrNode& choice = from_[reduction.inputs[0]];
@@ -81,7 +81,7 @@ class Picker : Rewriter {
     return OneHot{source, *target};
   }
 
-  int gather(const OneHot& one_hot, const IrNode& reduction) {
+  NodeId gather(const OneHot& one_hot, const IrNode& reduction) {
     const graph::Type& rows = from_[one_hot.target].type;
     const int64_t length = from_[reduction.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
     phase_ =
@@ -109,11 +109,11 @@ class Picker : Rewriter {
         reduction.type.shape);
   }
 
-  int node(Op op, std::vector<int> inputs, const Shape& shape, Dtype dtype) {
+  NodeId node(Op op, std::vector<NodeId> inputs, const Shape& shape, Dtype dtype) {
     return add(made(op, std::move(inputs), shape, dtype));
   }
-  int reshaped(int v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
-  int number(int64_t n, const Shape& shape, Dtype dtype) {
+  NodeId reshaped(NodeId v, const Shape& shape) { return shaped(Op::reshape, v, shape); }
+  NodeId number(int64_t n, const Shape& shape, Dtype dtype) {
     IrNode constant = made(Op::constant, {}, {}, dtype);
     graph::Attrs& attrs = constant.attrs.edit();
     attrs.dtype = dtype, attrs.number = is_float(dtype) ? Number::of_real(static_cast<double>(n)) : Number::of_int(n);

@@ -11,7 +11,7 @@ using graph::Op;
 namespace {
 
 /// Does it reduce the last axes, and keep others?
-bool reduces_rows(const Ir& ir, int node) {
+bool reduces_rows(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::reduce) return false;
   const auto rank = static_cast<int64_t>(ir[n.inputs[0]].type.shape.size());
@@ -22,11 +22,11 @@ bool reduces_rows(const Ir& ir, int node) {
 
 /// visit(node) for what `node` is computed from point by point, itself among it; it says whether to go on.
 template <class Visit>
-void walk_points(const Ir& ir, int node, Visit visit) {
-  std::set<int> seen;
-  std::vector<int> pending{node};
+void walk_points(const Ir& ir, NodeId node, Visit visit) {
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending{node};
   while (!pending.empty()) {
-    const int id = pending.back();
+    const NodeId id = pending.back();
     pending.pop_back();
     const IrNode& n = ir[id];
     if (!seen.insert(id).second || !visit(id) || !(is_elementwise(n.op) || n.op == Op::reshape)) continue;
@@ -36,23 +36,23 @@ void walk_points(const Ir& ir, int node, Visit visit) {
 
 }  // namespace
 
-std::vector<bool> row_values(const Ir& ir) {
-  std::vector<bool> values(ir.nodes.size()), statistics(ir.nodes.size());
-  for (int id = 0; id < ir.size(); ++id) {
+NodeFlags row_values(const Ir& ir) {
+  NodeFlags values(ir.nodes.size()), statistics(ir.nodes.size());
+  for (NodeId id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
     const auto at = static_cast<size_t>(id);
     if (reduces_rows(ir, id)) {
       statistics[at] = true;
       const int64_t size = volume(ir[n.inputs[0]].type.shape);
       walk_points(ir, n.inputs[0], [&](int value) {
-        if (volume(ir[value].type.shape) < size || values[static_cast<size_t>(value)]) return false;
-        values[static_cast<size_t>(value)] = true;
+        if (volume(ir[value].type.shape) < size || values[value]) return false;
+        values[value] = true;
         return true;
       });
       continue;
     }
     // What is made of a row's numbers is one of them, or, spread over the row, a value of the row.
-    for (int input : n.inputs) {
+    for (NodeId input : n.inputs) {
       const auto from = static_cast<size_t>(input);
       if (is_elementwise(n.op) || n.op == Op::reshape) {
         statistics[at] = statistics[at] || statistics[from];
@@ -65,10 +65,10 @@ std::vector<bool> row_values(const Ir& ir) {
   return values;
 }
 
-bool reduces_row_value(const Ir& ir, const std::vector<bool>& row_values, int reduction) {
+bool reduces_row_value(const Ir& ir, const NodeFlags& row_values, NodeId reduction) {
   bool found = false;
-  walk_points(ir, ir[reduction].inputs[0], [&](int id) {
-    found = found || row_values[static_cast<size_t>(id)];
+  walk_points(ir, ir[reduction].inputs[0], [&](NodeId id) {
+    found = found || row_values[id];
     return !found;
   });
   return found;

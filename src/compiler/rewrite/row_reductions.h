@@ -8,8 +8,8 @@
 namespace weft::compiler {
 
 /// Returns by node whether it is such a value.
-std::vector<bool> row_values(const Ir& ir);
+NodeFlags row_values(const Ir& ir);
 /// Returns whether the operand of `reduction` is such a value or is computed from one.
-bool reduces_row_value(const Ir& ir, const std::vector<bool>& row_values, int reduction);
+bool reduces_row_value(const Ir& ir, const NodeFlags& row_values, NodeId reduction);
 
 }  // namespace weft::compiler

@@ -20,28 +20,28 @@ class RuleGraph {
   /// All nodes of the source; those that were replaced stay, without readers.
   Ir run();
 
-  int add(IrNode node);
-  const IrNode& operator[](int id) const { return out_[id]; }
+  NodeId add(IrNode node);
+  const IrNode& operator[](NodeId id) const { return out_[id]; }
 
   // Short forms in which the rules are written.
-  int make(graph::Op op, std::vector<int> inputs, graph::Type type, graph::Attrs attrs = {}) {
+  NodeId make(graph::Op op, std::vector<NodeId> inputs, graph::Type type, graph::Attrs attrs = {}) {
     return add({op, std::move(inputs), std::move(attrs), std::move(type), true});
   }
-  int broadcast_to(int id, const Shape& shape);
-  int constant(Dtype dtype, Number number);
-  int constant_like(const graph::Type& type, Number number);
+  NodeId broadcast_to(NodeId id, const Shape& shape);
+  NodeId constant(Dtype dtype, Number number);
+  NodeId constant_like(const graph::Type& type, Number number);
   /// The number of which every element of `id` is a copy.
-  std::optional<Number> splat(int id) const;
-  bool is_splat(int id, double value) const;
+  std::optional<Number> splat(NodeId id) const;
+  bool is_splat(NodeId id, double value) const;
 
  private:
-  int append(IrNode node);
+  NodeId append(IrNode node);
   std::optional<int> rewrite(const IrNode& node);  // `node` is not in the graph yet: rules append to that
 
   Ir source_;
   Ir out_;
-  std::vector<int> map_;  // by id in `source_`; -1: not yet
-  std::unordered_map<Digest, int> known_;
+  IndexedVector<NodeId, NodeId> map_;  // by id in `source_`; -1: not yet
+  std::unordered_map<Digest, NodeId> known_;
 };
 
 using RuleResult = std::optional<int>;

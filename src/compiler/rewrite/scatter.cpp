@@ -12,7 +12,7 @@ using graph::Op;
 namespace {
 
 /// cast(permute(x)) → permute(cast(x)): a product then widens its result itself.
-int cast_below_permute(RuleGraph& g, int id) {
+NodeId cast_below_permute(RuleGraph& g, NodeId id) {
   const IrNode wide = g[id];
   if (wide.op != Op::cast || g[wide.inputs[0]].op != Op::permute) return id;
   const IrNode turned = g[wide.inputs[0]];
@@ -26,7 +26,7 @@ RuleResult add_scatter(RuleGraph& g, const IrNode& n) {
   for (int k : {0, 1}) {
     const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
     if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
-    std::vector<int> inputs = in.inputs;
+    std::vector<NodeId> inputs = in.inputs;
     inputs[0] = cast_below_permute(g, n.inputs[static_cast<size_t>(1 - k)]);
     return g.make(Op::scatter, inputs, n.type, in.attrs);
   }
@@ -47,7 +47,7 @@ RuleResult add_cast_scatter(RuleGraph& g, const IrNode& n) {
     const Attrs narrow = narrowed.attrs;
     Attrs wide;
     wide.dtype = float32;
-    std::vector<int> inputs = in.inputs;
+    std::vector<NodeId> inputs = in.inputs;
     inputs[0] = cast_below_permute(g, g.make(Op::cast, {n.inputs[static_cast<size_t>(1 - k)]}, in.type, wide));
     return g.make(Op::cast, {g.make(Op::scatter, inputs, in.type, in.attrs)}, n.type, narrow);
   }

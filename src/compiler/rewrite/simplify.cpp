@@ -27,25 +27,25 @@ Digest hash(const IrNode& node) {
 Ir RuleGraph::run() {
   out_.nodes.reserve(source_.nodes.size());
   known_.reserve(source_.nodes.size());
-  auto take = [&](int id) { return std::move(source_.nodes[static_cast<size_t>(id)]); };
-  auto mapped = [&](int id) -> int& { return map_[static_cast<size_t>(id)]; };
-  for (int id : source_.inputs) out_.inputs.push_back(mapped(id) = append(take(id)));
-  for (int id = 0; id < source_.size(); ++id) {
+  auto take = [&](NodeId id) { return std::move(source_.nodes[id]); };
+  auto mapped = [&](NodeId id) -> NodeId& { return map_[id]; };
+  for (NodeId id : source_.inputs) out_.inputs.push_back(mapped(id) = append(take(id)));
+  for (NodeId id = 0; id < source_.size(); ++id) {
     if (mapped(id) >= 0) continue;
     IrNode node = take(id);
-    for (int& input : node.inputs) input = mapped(input);
+    for (NodeId& input : node.inputs) input = mapped(input);
     mapped(id) = add(std::move(node));
   }
-  for (int id : source_.outputs) out_.outputs.push_back(mapped(id));
+  for (NodeId id : source_.outputs) out_.outputs.push_back(mapped(id));
   return std::move(out_);
 }
 
-int RuleGraph::append(IrNode node) {
+NodeId RuleGraph::append(IrNode node) {
   out_.nodes.push_back(std::move(node));
   return out_.size() - 1;
 }
 
-int RuleGraph::add(IrNode node) {
+NodeId RuleGraph::add(IrNode node) {
   if (std::optional<int> better = rewrite(node)) return *better;
   Digest key = hash(node);
   auto [it, fresh] = known_.try_emplace(key, out_.size());
@@ -63,31 +63,31 @@ std::optional<int> RuleGraph::rewrite(const IrNode& node) {
   return {};
 }
 
-int RuleGraph::broadcast_to(int id, const Shape& shape) {
+NodeId RuleGraph::broadcast_to(NodeId id, const Shape& shape) {
   Attrs attrs;
   attrs.shape = shape;
   return make(Op::broadcast, {id}, {shape, (*this)[id].type.dtype}, attrs);
 }
 
-int RuleGraph::constant(Dtype dtype, Number number) {
+NodeId RuleGraph::constant(Dtype dtype, Number number) {
   Attrs attrs;
   attrs.dtype = dtype;
   attrs.number = kernel::round_to(number, dtype);
   return make(Op::constant, {}, {{}, dtype}, attrs);
 }
 
-int RuleGraph::constant_like(const graph::Type& type, Number number) {
-  int scalar = constant(type.dtype, number);
+NodeId RuleGraph::constant_like(const graph::Type& type, Number number) {
+  NodeId scalar = constant(type.dtype, number);
   return type.shape.empty() ? scalar : broadcast_to(scalar, type.shape);
 }
 
-std::optional<Number> RuleGraph::splat(int id) const {
+std::optional<Number> RuleGraph::splat(NodeId id) const {
   while ((*this)[id].op == Op::broadcast || (*this)[id].op == Op::reshape) id = (*this)[id].inputs[0];
   if ((*this)[id].op == Op::constant) return (*this)[id].attrs->number;
   return std::nullopt;
 }
 
-bool RuleGraph::is_splat(int id, double value) const {
+bool RuleGraph::is_splat(NodeId id, double value) const {
   auto number = splat(id);
   return number && number->real() == value && !std::signbit(number->real());
 }
@@ -100,12 +100,12 @@ Ir with_plain_operands(Ir ir) {
     return ir;
   Ir result;
   result.nodes.reserve(ir.nodes.size());
-  std::vector<int> renumbered;
-  std::unordered_map<int, int> copies;
+  IndexedVector<NodeId, NodeId> renumbered;
+  std::unordered_map<NodeId, NodeId> copies;
   for (IrNode& node : ir.nodes) {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      int& input = node.inputs[k];
-      input = renumbered[static_cast<size_t>(input)];
+      NodeId& input = node.inputs[k];
+      input = renumbered[input];
       const IrNode& operand = result[input];
       const bool whole = (is_call(node.op) && !is_attention(node)) || (writes_operand(node.op) && k == 0);
       if (!whole || operand.op != Op::parameter || operand.row_major) continue;
@@ -116,8 +116,8 @@ Ir with_plain_operands(Ir ir) {
     renumbered.push_back(result.size());
     result.nodes.push_back(std::move(node));
   }
-  for (int id : ir.inputs) result.inputs.push_back(renumbered[static_cast<size_t>(id)]);
-  for (int id : ir.outputs) result.outputs.push_back(renumbered[static_cast<size_t>(id)]);
+  for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
+  for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
   return result;
 }
 

@@ -62,7 +62,7 @@ class SmallConvolution : Rewriter {
   explicit SmallConvolution(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    return rewrite([&](int id, IrNode node) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
       switch (kind_of(from_, from_[id])) {
         case Kind::forward: return forward(node);
         case Kind::weights: return weights(node);
@@ -81,7 +81,7 @@ class SmallConvolution : Rewriter {
 
   /// x with zeros around it; it lies in memory, so that edges are looked at once, and not for every tap of every
   /// output.
-  int padded(int x, const Form& form) {
+  NodeId padded(NodeId x, const Form& form) {
     std::vector<int64_t> low(form.space + 2, 0), high = low;
     Shape shape = to_[x].type.shape;
     for (size_t k = 0; k < form.space; ++k) {
@@ -99,7 +99,7 @@ class SmallConvolution : Rewriter {
   }
 
   /// What each output sees through the tap (k…, c), as often as there are channels.
-  int seen(int x, const Form& form, const Shape& positions, const std::vector<int64_t>& tap) {
+  NodeId seen(NodeId x, const Form& form, const Shape& positions, const std::vector<int64_t>& tap) {
     Shape shape = positions;
     shape.back() = 1;
     IrNode node = made(Op::slice, {x}, shape, to_[x].type.dtype);
@@ -126,10 +126,10 @@ class SmallConvolution : Rewriter {
   }
 
   /// [N, o…, O]: the sum over the taps of what is seen times the tap's weights.
-  int forward(const IrNode& call) {
+  NodeId forward(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
     const Shape positions = call.type.shape, w = to_[call.inputs[1]].type.shape;
-    const int x = padded(call.inputs[0], form);
+    const NodeId x = padded(call.inputs[0], form);
     int sum = -1;
     each_tap(w, [&](const std::vector<int64_t>& tap) {
       Shape one(w.size(), 1);
@@ -142,7 +142,7 @@ class SmallConvolution : Rewriter {
       attrs.step.assign(w.size(), 1);
       const int weight =
           cast(shaped(Op::broadcast, shaped(Op::reshape, add(std::move(node)), {w[0]}), positions), float32);
-      const int product = add(made(Op::mul, {seen(x, form, positions, tap), weight}, positions, float32));
+      const NodeId product = add(made(Op::mul, {seen(x, form, positions, tap), weight}, positions, float32));
       if (sum < 0) {
         sum = product;
         return;
@@ -161,21 +161,21 @@ class SmallConvolution : Rewriter {
 
   /// The value with convolutions that lie in memory computed in place: through `depth` operators, else the value
   /// itself.
-  int made_again(int v, int depth) {
+  NodeId made_again(NodeId v, int depth) {
     if (const auto known = again_.find(v); known != again_.end()) return known->second;
     if (depth == 0 || !is_elementwise(to_[v].op)) return v;
     IrNode node = to_[v];
-    for (int& input : node.inputs) input = made_again(input, depth - 1);
+    for (NodeId& input : node.inputs) input = made_again(input, depth - 1);
     return node.inputs == to_[v].inputs ? v : add(std::move(node));
   }
 
   /// [O, k…, C]: for each tap the sum of g times what is seen through it, over examples and positions.
-  int weights(const IrNode& call) {
+  NodeId weights(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
     const graph::Type result = call.type;
-    const int g = cast(call.inputs[1], float32), x = padded(call.inputs[0], form);
+    const NodeId g = cast(call.inputs[1], float32), x = padded(call.inputs[0], form);
     const Shape positions = to_[g].type.shape, one{1, positions.back()};
-    std::vector<int> each;
+    std::vector<NodeId> each;
     each_tap(result.shape, [&](const std::vector<int64_t>& tap) {
       IrNode sum = made(Op::reduce, {add(made(Op::mul, {g, seen(x, form, positions, tap)}, positions, float32))},
                         {positions.back()}, float32);
@@ -197,7 +197,7 @@ class SmallConvolution : Rewriter {
   }
 
   std::map<std::tuple<int, std::vector<int64_t>, std::vector<int64_t>>, int> padded_;
-  std::map<int, int> again_;  // a convolution's result, which lies in memory → the same as an expression
+  std::map<NodeId, NodeId> again_;  // a convolution's result, which lies in memory → the same as an expression
 };
 
 }  // namespace

@@ -48,8 +48,8 @@ AccessAnalysis::AccessAnalysis(const Ir& ir, const Grouping& grouping, Group& gr
   while (!pending_keys_.empty()) walk(std::exchange(pending_keys_, {}), false, keys);
 }
 
-Expr AccessAnalysis::address(int node, const std::vector<Expr>& index) {
-  return ix::linear(*group_.cx, index, grouping_.strides[static_cast<size_t>(node)]);
+Expr AccessAnalysis::address(NodeId node, const std::vector<Expr>& index) {
+  return ix::linear(*group_.cx, index, grouping_.strides[node]);
 }
 
 /// Adds what is loaded to `found`. `body`: the first pending node is a root, looked at behind its own memory.
@@ -61,7 +61,7 @@ void AccessAnalysis::walk(Pending pending, bool body, std::vector<Touch>& found)
     if (!tuples_.visit(id, tuple, &found == &keys)) continue;
     const IrNode& n = ir_[id];
     const std::vector<Expr>& at = tuples_[tuple];
-    if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[static_cast<size_t>(id)])) {
+    if (!is_body && (is_leaf(ir_, id) || grouping_.is_root[id])) {
       Expr offset = address(id, at);
       bool gathered = false;
       ix::variables(offset, [&](Expr v) { gathered = gathered || gathered_.contains(v.get()); });
@@ -73,7 +73,7 @@ void AccessAnalysis::walk(Pending pending, bool body, std::vector<Touch>& found)
 }
 
 /// Visits a node that is computed inline: adds its operations and queues its operands at their indices.
-void AccessAnalysis::step(int id, const IrNode& n, int tuple, Pending& pending) {
+void AccessAnalysis::step(NodeId id, const IrNode& n, int tuple, Pending& pending) {
   const std::vector<Expr>& at = tuples_[tuple];
   if (n.op == Op::concat) {
     for (Access& access : push_concat(*group_.cx, ir_, id, at))
@@ -104,7 +104,7 @@ void AccessAnalysis::step(int id, const IrNode& n, int tuple, Pending& pending) 
       if (with_keys_) ask_for_key(n, at);
       return;
     }
-    for (int input : n.inputs) pending.emplace_back(input, tuple);
+    for (NodeId input : n.inputs) pending.emplace_back(input, tuple);
   }
 }
 

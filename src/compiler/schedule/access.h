@@ -12,7 +12,7 @@ namespace weft::compiler {
 
 /// An address that a group loads from or stores to at a point of its domain.
 struct Touch {
-  int node;
+  NodeId node;
   ix::Expr offset;
   bool gathered;  // through an index that was itself loaded
 };
@@ -36,11 +36,11 @@ class AccessAnalysis {
   double flops = 0;
 
  private:
-  using Pending = std::vector<std::pair<int, int>>;  // nodes, each with the number of its index
+  using Pending = std::vector<std::pair<NodeId, int>>;  // nodes, each with the number of its index
 
-  ix::Expr address(int node, const std::vector<ix::Expr>& index);
+  ix::Expr address(NodeId node, const std::vector<ix::Expr>& index);
   void walk(Pending pending, bool body, std::vector<Touch>& found);
-  void step(int id, const IrNode& n, int tuple, Pending& pending);
+  void step(NodeId id, const IrNode& n, int tuple, Pending& pending);
   void ask_for_key(const IrNode& n, const std::vector<ix::Expr>& at);
 
   const Ir& ir_;

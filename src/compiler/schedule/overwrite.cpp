@@ -43,8 +43,7 @@ bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& fused, i
   bool row = false;
   for (const Root& root : group.roots)
     if (root.node == output)
-      store = ix::linear(*group.cx, root.index, grouping.strides[static_cast<size_t>(output)]),
-      row = root.kind == RootKind::row;
+      store = ix::linear(*group.cx, root.index, grouping.strides[output]), row = root.kind == RootKind::row;
   const auto among = [&](const std::vector<Touch>& touches, bool elsewhere) {
     return std::any_of(touches.begin(), touches.end(),
                        [&](const Touch& t) { return t.node == input && (!elsewhere || t.offset != store); });

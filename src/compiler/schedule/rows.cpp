@@ -155,18 +155,18 @@ ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Targ
 }
 
 std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group& group) {
-  std::map<int, int> after;  // root → first pass in which its value may be used
+  std::map<NodeId, int> after;  // root → first pass in which its value may be used
   std::vector<int> passes;
   for (const Root& root : group.roots) {
     int pass = 0;
-    std::set<int> seen;
-    std::vector<int> pending(ir[root.node].inputs.begin(), ir[root.node].inputs.end());
+    std::set<NodeId> seen;
+    std::vector<NodeId> pending(ir[root.node].inputs.begin(), ir[root.node].inputs.end());
     while (!pending.empty()) {
-      int id = pending.back();
+      NodeId id = pending.back();
       pending.pop_back();
       if (!seen.insert(id).second) continue;
       if (auto it = after.find(id); it != after.end()) pass = std::max(pass, it->second);
-      if (is_leaf(ir, id) || grouping.is_root[static_cast<size_t>(id)]) continue;
+      if (is_leaf(ir, id) || grouping.is_root[id]) continue;
       pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
     }
     after[root.node] = root.kind == RootKind::reduce ? pass + 1 : pass;
@@ -298,7 +298,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
                std::count_if(group.roots.begin(), group.roots.end(),
                              [&](const Root& r) {
                                if (r.kind != RootKind::reduce || !ir[r.node].gemv) return false;
-                               const std::vector<int>& factors = ir[ir[r.node].inputs[0]].inputs;
+                               const std::vector<NodeId>& factors = ir[ir[r.node].inputs[0]].inputs;
                                return factors[0] != factors[1];
                              }),
                std::any_of(group.roots.begin(), group.roots.end(),

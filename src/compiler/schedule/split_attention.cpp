@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t least_split_keys = 32, most_splits = 64;
 
 /// Returns which nodes are attention regions of one query over enough keys, with no result used but the first.
-std::vector<bool> candidates(const Ir& ir) {
-  std::vector<bool> fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
-  for (int id = 0; id < ir.size(); ++id) {
+NodeFlags candidates(const Ir& ir) {
+  NodeFlags fits(ir.nodes.size(), false), other(ir.nodes.size(), false);
+  for (NodeId id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
     if (!is_attention(n) || !is_single_query(*n.attrs->composite->attention, *(ir[n.inputs[0]].type.shape.end() - 2)))
       continue;
@@ -22,7 +22,7 @@ std::vector<bool> candidates(const Ir& ir) {
     const bool only = std::none_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& m) {
       return m.output != 0 && is_attention(m) && call_key(m) == call_key(n);
     });
-    fits[static_cast<size_t>(id)] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * least_split_keys;
+    fits[id] = n.output == 0 && only && (keys.end() - 2)->bound() >= 4 * least_split_keys;
   }
   return fits;
 }
@@ -31,15 +31,15 @@ class AttentionSplitter : Rewriter {
  public:
   explicit AttentionSplitter(Ir ir) : Rewriter(std::move(ir)) {}
 
-  Ir run(const std::vector<bool>& fits) {
-    return rewrite([&](int id, IrNode node) {
-      return fits[static_cast<size_t>(id)] ? split_over_keys(std::move(node)) : add(std::move(node));
+  Ir run(const NodeFlags& fits) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
+      return fits[id] ? split_over_keys(std::move(node)) : add(std::move(node));
     });
   }
 
  private:
   /// Adds the splits, [..., splits, width] with their logsumexps, and the node that combines them; returns the latter.
-  int split_over_keys(IrNode node) {
+  NodeId split_over_keys(IrNode node) {
     const int64_t keys = (to_[node.inputs[1]].type.shape.end() - 2)->bound();
     const int64_t length = std::max(least_split_keys, (keys + most_splits * 16 - 1) / (most_splits * 16) * 16),
                   pieces = (keys + length - 1) / length;
@@ -62,7 +62,7 @@ class AttentionSplitter : Rewriter {
 }  // namespace
 
 Ir split_attention(Ir ir) {
-  const std::vector<bool> fits = candidates(ir);
+  const NodeFlags fits = candidates(ir);
   return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? AttentionSplitter(std::move(ir)).run(fits)
                                                                          : ir;
 }

@@ -74,7 +74,7 @@ class CumulativeSplitter : Rewriter {
   explicit CumulativeSplitter(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
-    return rewrite([&](int, IrNode node) {
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
       const Parts parts =
           node.op == Op::cumulative ? parts_of(node.type.shape, static_cast<size_t>(node.attrs->axes[0])) : Parts{};
       return parts.count > 1 ? prefix(node, parts) : add(std::move(node));
@@ -83,17 +83,17 @@ class CumulativeSplitter : Rewriter {
 
  private:
   /// Builds the split as a graph of its own, whose parameter is the operand, and copies its nodes into the new Ir.
-  int prefix(const IrNode& node, const Parts& parts) {
+  NodeId prefix(const IrNode& node, const Parts& parts) {
     const Value operand = graph::parameter(to_[node.inputs[0]].type, 0);
     const Ir inside = import({{{operand}, {in_parts(node.attrs, operand, parts)}}, {}, {}});
-    std::vector<int> ids(inside.nodes.size());
-    for (int id = 0; id < inside.size(); ++id) {
+    IndexedVector<NodeId, NodeId> ids(inside.nodes.size());
+    for (NodeId id = 0; id < inside.size(); ++id) {
       IrNode copy = inside[id];
-      for (int& input : copy.inputs) input = ids[static_cast<size_t>(input)];
+      for (NodeId& input : copy.inputs) input = ids[input];
       copy.phase = node.phase;
-      ids[static_cast<size_t>(id)] = id == inside.inputs[0] ? node.inputs[0] : add(std::move(copy));
+      ids[id] = id == inside.inputs[0] ? node.inputs[0] : add(std::move(copy));
     }
-    return ids[static_cast<size_t>(inside.outputs[0])];
+    return ids[inside.outputs[0]];
   }
 };
 

@@ -100,8 +100,9 @@ class FewResults : Rewriter {
   FewResults(Ir ir, bool columns) : Rewriter(std::move(ir)), columns_(columns) {}
 
   Ir run() {
-    return rewrite(
-        [&](int, IrNode node) { return node.op == graph::Op::reduce ? cut(std::move(node)) : add(std::move(node)); });
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
+      return node.op == graph::Op::reduce ? cut(std::move(node)) : add(std::move(node));
+    });
   }
 
   static bool any(const Ir& ir) {
@@ -132,8 +133,8 @@ class FewResults : Rewriter {
   }
 
   /// Splits the first reduced axis if it is long, else reduces it separately from the others.
-  int cut(IrNode node) {
-    int v = node.inputs[0];
+  NodeId cut(IrNode node) {
+    NodeId v = node.inputs[0];
     const Shape shape = to_[v].type.shape;
     if (!is_long(node, shape) || (!columns_ && is_column(node, shape))) return reduce(std::move(node));
     const auto axis = static_cast<size_t>(node.attrs->axes[0]);
@@ -166,7 +167,7 @@ class FewResults : Rewriter {
   }
 
   /// Adds the reduction, or a reshape if all reduced axes have extent 1.
-  int reduce(IrNode node) {
+  NodeId reduce(IrNode node) {
     const Shape& shape = to_[node.inputs[0]].type.shape;
     const bool one = std::all_of(node.attrs->axes.begin(), node.attrs->axes.end(),
                                  [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; });
@@ -174,15 +175,15 @@ class FewResults : Rewriter {
   }
 
   /// Returns a reshape of `v` to `shape`, looking through reshapes of v. Equal requests share one node.
-  int reshaped(int v, const Shape& shape) {
+  NodeId reshaped(NodeId v, const Shape& shape) {
     if (to_[v].type.shape == shape) return v;
     if (to_[v].op == graph::Op::reshape) return reshaped(to_[v].inputs[0], shape);
-    int& view = views_.try_emplace({v, bounds(shape)}, -1).first->second;
+    NodeId& view = views_.try_emplace({v, bounds(shape)}, -1).first->second;
     return view >= 0 ? view : view = shaped(graph::Op::reshape, v, shape);
   }
 
   const bool columns_;
-  std::map<std::pair<int, std::vector<int64_t>>, int> views_;
+  std::map<std::pair<NodeId, std::vector<int64_t>>, NodeId> views_;
 };
 
 /// Joins nested reductions.
@@ -192,10 +193,10 @@ class ReductionJoiner : protected Rewriter {
       : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
 
   Ir run() {
-    return rewrite([&](int id, IrNode node) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
       if (node.op != graph::Op::reduce) return add(std::move(node));
       const Shape shape = node.type.shape;
-      int operand = from_[id].inputs[0];
+      NodeId operand = from_[id].inputs[0];
       return shaped(graph::Op::reshape, add(joined(id, std::move(node), operand)), shape);
     });
   }
@@ -211,9 +212,9 @@ class ReductionJoiner : protected Rewriter {
 
   /// Joins a reduction down columns with the inner reduction that it reads, if that has no other reader: returns one
   /// reduction over the axes of both, which is then split as the device needs. Returns `node` if they cannot be joined.
-  IrNode joined(int id, IrNode node, int& operand_id) {
+  IrNode joined(NodeId id, IrNode node, NodeId& operand_id) {
     int inner = from_[id].inputs[0];
-    const auto only_here = [&](int v) { return users_[static_cast<size_t>(v)].size() == 1 && !outputs_.contains(v); };
+    const auto only_here = [&](NodeId v) { return users_[v].size() == 1 && !outputs_.contains(v); };
     while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
     const IrNode& first = from_[inner];
     if (first.op != graph::Op::reduce || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
@@ -249,7 +250,7 @@ class ReductionJoiner : protected Rewriter {
   }
 
   const Users users_;
-  const std::set<int> outputs_;
+  const std::set<NodeId> outputs_;
 };
 
 /// Splits reductions for a device that only thousands of programs fill.
@@ -258,22 +259,22 @@ class ReductionSplitter : ReductionJoiner {
   ReductionSplitter(Ir ir, const target::Target& target)
       : ReductionJoiner(std::move(ir)), target_(target), max_cluster_size_(target.machine().max_cluster),
         of_rows_(row_values(from_)) {
-    const std::vector<int> escaping = escapes(from_);
-    for (int id = 0; id < from_.size(); ++id)
+    const NodeCounts escaping = escapes(from_);
+    for (NodeId id = 0; id < from_.size(); ++id)
       if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
         if (const auto derivative = following_gelu_derivative(from_, users_, escaping, id))
           derivatives_.insert(derivative->result);
   }
 
   Ir run() {
-    return rewrite([&](int id, IrNode node) {
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
       if (node.op != graph::Op::reduce) {
-        const int copy = add(std::move(node));
+        const NodeId copy = add(std::move(node));
         if (derivatives_.contains(id)) matmuls_.insert(copy);
         return copy;
       }
       const Shape shape = node.type.shape;
-      int operand = from_[id].inputs[0];
+      NodeId operand = from_[id].inputs[0];
       node = joined(id, std::move(node), operand);
       return shaped(graph::Op::reshape, reduce(id, std::move(node), in_memory(operand)), shape);
     });
@@ -282,14 +283,14 @@ class ReductionSplitter : ReductionJoiner {
  private:
   /// Returns whether v is a matmul's result times gelu's derivative, or a view of it: a library may sum its rows in the
   /// same call.
-  bool of_matmul(int v) const {
+  bool of_matmul(NodeId v) const {
     while (!matmuls_.contains(v) && (to_[v].op == graph::Op::cast || to_[v].op == graph::Op::reshape))
       v = to_[v].inputs[0];
     return matmuls_.contains(v);
   }
 
   /// Adds a reduction, split if need be. `id`: the node in the old graph, or -1 for the second step of a split.
-  int reduce(int id, IrNode node, bool in_memory) {
+  NodeId reduce(NodeId id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
     if (!run_of(node, operand.shape, run)) return add(std::move(node));
@@ -309,7 +310,7 @@ class ReductionSplitter : ReductionJoiner {
                                         : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add(std::move(node));
     const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
-    int v = cast(node.inputs[0], dtype);
+    NodeId v = cast(node.inputs[0], dtype);
 
     // If the split falls between two axes, no reshape is needed.
     size_t border = run.first;
@@ -331,12 +332,12 @@ class ReductionSplitter : ReductionJoiner {
 
   /// Returns whether the row's kernel reads the result again for the row's elements, or computes it from another such
   /// result. Blocks of a cluster then share the row.
-  bool of_whole_row(int reduction) const {
+  bool of_whole_row(NodeId reduction) const {
     return reaches(
-               reduction, [&](int id) { return users_[static_cast<size_t>(id)]; },
+               reduction, [&](NodeId id) { return users_[id]; },
                [](const IrNode& n) { return n.op == graph::Op::broadcast; }) ||
            reaches(
-               reduction, [&](int id) { return std::span<const int>(from_[id].inputs); },
+               reduction, [&](NodeId id) { return std::span<const NodeId>(from_[id].inputs); },
                [](const IrNode& n) { return n.op == graph::Op::reduce; });
   }
 
@@ -344,10 +345,10 @@ class ReductionSplitter : ReductionJoiner {
   /// casts, reshapes and broadcasts.
   template <class Next, class Found>
   bool reaches(int from, Next next, Found found) const {
-    std::set<int> seen;
-    std::vector<int> pending(next(from).begin(), next(from).end());
+    std::set<NodeId> seen;
+    std::vector<NodeId> pending(next(from).begin(), next(from).end());
     while (!pending.empty()) {
-      const int id = pending.back();
+      const NodeId id = pending.back();
       pending.pop_back();
       const IrNode& n = from_[id];
       if (found(n)) return true;
@@ -359,12 +360,12 @@ class ReductionSplitter : ReductionJoiner {
   }
 
   /// Returns whether the reduction's operand will be read from memory, not computed inline.
-  bool in_memory(int id) const {
-    const auto read_whole = [&](int user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
+  bool in_memory(NodeId id) const {
+    const auto read_whole = [&](NodeId user) { return from_[user].op == graph::Op::dot || is_call(from_[user].op); };
     for (;; id = from_[id].inputs[0]) {
       const graph::Op op = from_[id].op;
       if (op == graph::Op::reduce || op == graph::Op::parameter || op == graph::Op::dot || is_call(op)) return true;
-      const std::span<const int> readers = users_[static_cast<size_t>(id)];
+      const std::span<const NodeId> readers = users_[id];
       if (std::any_of(readers.begin(), readers.end(), read_whole)) return true;
       if (op != graph::Op::cast && (!is_movement(op) || op == graph::Op::concat)) return false;
     }
@@ -377,7 +378,7 @@ class ReductionSplitter : ReductionJoiner {
   }
 
   /// Builds the reduction of `operand` over the axes from `first` to `end`, with the reducer of `like`.
-  IrNode over(const IrNode& like, int operand, size_t first, size_t end, Dtype dtype) const {
+  IrNode over(const IrNode& like, NodeId operand, size_t first, size_t end, Dtype dtype) const {
     IrNode node = made(graph::Op::reduce, {operand}, to_[operand].type.shape, dtype);
     node.attrs.edit().reducer = like.attrs->reducer;
     for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
@@ -388,9 +389,9 @@ class ReductionSplitter : ReductionJoiner {
 
   const target::Target& target_;
   const int64_t max_cluster_size_;
-  const std::vector<bool> of_rows_;  // row values (rewrite/row_reductions.h)
+  const NodeFlags of_rows_;  // row values (rewrite/row_reductions.h)
   // Matmuls multiplied by gelu's derivative: nodes of the old graph, and of the new one.
-  std::set<int> derivatives_, matmuls_;
+  std::set<NodeId> derivatives_, matmuls_;
 };
 
 }  // namespace

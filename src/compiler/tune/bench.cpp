@@ -129,7 +129,7 @@ void TuneBench::evict() const {
   });
 }
 
-void* TuneBench::address(int node) const {
+void* TuneBench::address(NodeId node) const {
   const Memory& m = memory_.at(node);
   return static_cast<char*>(m.data->on(device_)) + m.about.offset;
 }
@@ -149,7 +149,7 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
     return stop(from);
   }
   std::vector<int64_t> symbols;
-  for (const int node : candidate.params) pointers.push_back(address(node));
+  for (const NodeId node : candidate.params) pointers.push_back(address(node));
   const Lowered& code = *candidate.code;
   const bool part = length_ > 0 && code.block > 0;
   for (const SymbolArgument& s : code.symbols) symbols.push_back(s.symbol ? s.symbol->bound : part ? length_ : s.value);

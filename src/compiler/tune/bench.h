@@ -39,7 +39,7 @@ class TuneBench {
   };
   void fill(Memory& memory) const;
   void evict() const;
-  void* address(int node) const;
+  void* address(NodeId node) const;
 
   void start() const;
   double stop(std::chrono::steady_clock::time_point from);

@@ -20,14 +20,14 @@ class Walk {
  public:
   Walk(const LowerContext& cx, const Group& group) : cx_(cx) {
     for (const Root& r : group.roots) own_.insert(r.node);
-    if (const int cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention)
+    if (const NodeId cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention)
       cost_.bytes += elements(cache) * static_cast<double>(cx.ir[cache].type.dtype.size());
   }
 
   Cost run() {
-    for (const int root : own_) {
+    for (const NodeId root : own_) {
       compute(root, elements(root));
-      if (cx_.has_buffer[static_cast<size_t>(root)]) cost_.bytes += written(root);
+      if (cx_.has_buffer[root]) cost_.bytes += written(root);
     }
     for (const auto& [node, count] : seen_) {
       if (is_memory(node)) cost_.bytes += count * static_cast<double>(cx_.ir[node].type.dtype.size());
@@ -62,14 +62,14 @@ class Walk {
     return text + "-> " + graph::to_string(cx_.ir[largest].type);
   }
 
-  double elements(int node) const { return static_cast<double>(volume(cx_.ir[node].type.shape)); }
-  bool is_memory(int node) const {
-    return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[static_cast<size_t>(node)] && !own_.contains(node));
+  double elements(NodeId node) const { return static_cast<double>(volume(cx_.ir[node].type.shape)); }
+  bool is_memory(NodeId node) const {
+    return is_leaf(cx_.ir, node) || (cx_.grouping.is_root[node] && !own_.contains(node));
   }
 
   /// Returns the bytes that a result writes. A scatter counts only what it updates; the rest of its operand was there
   /// before.
-  double written(int node) const {
+  double written(NodeId node) const {
     const IrNode& n = cx_.ir[node];
     const double size = n.type.dtype.size();
     if (n.op != Op::scatter) return elements(node) * size;
@@ -78,7 +78,7 @@ class Walk {
   }
 
   /// Returns the operations for each element of a node that is needed. For a reduction, those of its operand.
-  double operations(int node) const {
+  double operations(NodeId node) const {
     const IrNode& n = cx_.ir[node];
     if (n.op == Op::reduce) return elements(n.inputs[0]) / std::max(elements(node), 1.0);
     if (n.op == Op::dot) {
@@ -122,19 +122,19 @@ class Walk {
     return 2 * results * each / between;
   }
 
-  void look(int node, double count) {
+  void look(NodeId node, double count) {
     count = std::min(count, elements(node));
     double& known = seen_.try_emplace(node, -1.0).first->second;
     if (known >= count) return;
     known = count;
     if (!is_memory(node)) descend(node, count);
   }
-  void compute(int node, double count) {
+  void compute(NodeId node, double count) {
     seen_[node] = count;
     descend(node, count);
   }
 
-  void descend(int node, double count) {
+  void descend(NodeId node, double count) {
     const IrNode& n = cx_.ir[node];
     const bool part = is_movement(n.op) || is_elementwise(n.op);
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -145,8 +145,8 @@ class Walk {
   }
 
   const LowerContext& cx_;
-  std::set<int> own_;
-  std::map<int, double> seen_;  // by node: elements
+  std::set<NodeId> own_;
+  std::map<NodeId, double> seen_;  // by node: elements
   Cost cost_;
 };
 

@@ -22,7 +22,7 @@ constexpr double least_seconds = 8e-6;
 
 /// Groups with equal code. The largest of them is measured.
 struct Family {
-  std::vector<int> groups;
+  std::vector<GroupId> groups;
   int largest = -1;
   double seconds = 0;  // estimated, of the largest
   Digest code;
@@ -32,23 +32,23 @@ class GroupTuner {
  public:
   GroupTuner(const LowerContext& cx, const Grouping& grouping, LoweringMemo& memo, const Policy& policy)
       : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
-  TunedGroups run(const std::vector<int>& order);
+  TunedGroups run(const std::vector<GroupId>& order);
 
  private:
-  const Group& group(int g) const { return grouping_.groups[static_cast<size_t>(g)]; }
-  void find_families(const std::vector<int>& order);
+  const Group& group(GroupId g) const { return grouping_.groups[g]; }
+  void find_families(const std::vector<GroupId>& order);
   Digest key(const Family& family);
   TuneItem item(const Family& family);
   void add_row_candidates(TuneItem& item, const Group& group);
   void add_dot_candidates(TuneItem& item, const Group& group);
   void add_buffers(TuneItem& item, const Group& group);
   void limit_indices(TuneItem& item, const Group& group);
-  void limit(TuneItem& item, int node, int64_t range);
+  void limit(TuneItem& item, NodeId node, int64_t range);
   void shorten(TuneItem& item, const Group& group);
-  TuneBuffer buffer(int node) const;
-  int owner(int node) const { return cx_.buffer_owner[static_cast<size_t>(node)]; }
+  TuneBuffer buffer(NodeId node) const;
+  NodeId owner(NodeId node) const { return cx_.buffer_owner[node]; }
   void choose(const Family& family, Variant variant) {
-    for (const int g : family.groups) result_.variants[static_cast<size_t>(g)] = variant;
+    for (const GroupId g : family.groups) result_.variants[g] = variant;
   }
 
   const LowerContext& cx_;
@@ -61,9 +61,9 @@ class GroupTuner {
 
 /// Sorts the groups that have variants into families of equal code, longest first, and drops those that are too short
 /// to measure.
-void GroupTuner::find_families(const std::vector<int>& order) {
+void GroupTuner::find_families(const std::vector<GroupId>& order) {
   std::unordered_map<Digest, size_t> known;
-  for (const int g : order) {
+  for (const GroupId g : order) {
     const Group& it = group(g);
     const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
                                    [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
@@ -105,7 +105,7 @@ Digest GroupTuner::key(const Family& family) {
       .number(policy_.numerics.deterministic);
   for (const DomainVariable& v : it.domain) h.number(v.extent.bound());
   for (const Root& root : it.roots) h.number(volume(cx_.ir[root.node].type.shape));
-  for (const int node : it.reads) h.number(volume(cx_.ir[node].type.shape));
+  for (const NodeId node : it.reads) h.number(volume(cx_.ir[node].type.shape));
   return h.finish();
 }
 
@@ -136,9 +136,9 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
 }
 
 /// Describes the memory that a node's strides reach.
-TuneBuffer GroupTuner::buffer(int node) const {
+TuneBuffer GroupTuner::buffer(NodeId node) const {
   const graph::Type& type = cx_.ir[node].type;
-  const Strides& strides = grouping_.strides[static_cast<size_t>(node)];
+  const Strides& strides = grouping_.strides[node];
   int64_t lowest = 0, highest = 0;
   for (size_t axis = 0; axis < strides.size(); ++axis) {
     const int64_t reach = (type.shape[axis].bound() - 1) * strides[axis];
@@ -153,34 +153,34 @@ TuneBuffer GroupTuner::buffer(int node) const {
 
 /// Adds the buffers of all candidates, with whether a run writes or updates them.
 void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
-  std::vector<int> reads = it.reads;
+  std::vector<NodeId> reads = it.reads;
   if (it.kind == Group::Kind::dot)
-    for (const int node : {it.dot.a, it.dot.b, it.dot.bias, it.dot.residual})
+    for (const NodeId node : {it.dot.a, it.dot.b, it.dot.bias, it.dot.residual})
       if (node >= 0) reads.push_back(node);
   for (const TuneCandidate& c : item.candidates) {
-    for (const int node : c.params) item.buffers.try_emplace(node, buffer(node));
+    for (const NodeId node : c.params) item.buffers.try_emplace(node, buffer(node));
     for (const auto& [node, offset] : c.operands) item.buffers.try_emplace(node, buffer(node));
   }
   for (const Root& root : it.roots)
     if (const auto at = item.buffers.find(owner(root.node)); at != item.buffers.end()) at->second.written = true;
-  for (const int node : reads)
+  for (const NodeId node : reads)
     if (const auto at = item.buffers.find(owner(node)); at != item.buffers.end())
       at->second.updated = at->second.written;
 }
 
 /// Limits the random contents of gather indices to the axes that they index.
 void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
-  std::vector<int> pending;
-  std::vector<bool> seen(static_cast<size_t>(cx_.ir.size()));
+  std::vector<NodeId> pending;
+  NodeFlags seen(static_cast<size_t>(cx_.ir.size()));
   for (const Root& root : it.roots) pending.push_back(root.node);
   while (!pending.empty()) {
-    const int node = pending.back();
+    const NodeId node = pending.back();
     pending.pop_back();
-    if (seen[static_cast<size_t>(node)] || is_leaf(cx_.ir, node)) continue;
-    seen[static_cast<size_t>(node)] = true;
+    if (seen[node] || is_leaf(cx_.ir, node)) continue;
+    seen[node] = true;
     const IrNode& n = cx_.ir[node];
     const bool own = std::any_of(it.roots.begin(), it.roots.end(), [&](const Root& r) { return r.node == node; });
-    if (cx_.grouping.is_root[static_cast<size_t>(node)] && !own) continue;
+    if (cx_.grouping.is_root[node] && !own) continue;
     if (n.op == Op::gather)
       for (size_t k = 0; k < n.attrs->axes.size(); ++k)
         limit(item, n.inputs[k + 1], cx_.ir[n.inputs[0]].type.shape[static_cast<size_t>(n.attrs->axes[k])].bound());
@@ -189,13 +189,13 @@ void GroupTuner::limit_indices(TuneItem& item, const Group& it) {
 }
 
 /// Limits the integers in the buffers that `node` is computed from to [0, range).
-void GroupTuner::limit(TuneItem& item, int node, int64_t range) {
+void GroupTuner::limit(TuneItem& item, NodeId node, int64_t range) {
   if (const auto at = item.buffers.find(owner(node)); at != item.buffers.end()) {
     int64_t& known = at->second.range;
     known = known == 0 ? range : std::min(known, range);
     return;
   }
-  for (const int input : cx_.ir[node].inputs) limit(item, input, range);
+  for (const NodeId input : cx_.ir[node].inputs) limit(item, input, range);
 }
 
 /// Measures only the first elements of a long map, which are representative.
@@ -231,7 +231,7 @@ TuneItem GroupTuner::item(const Family& family) {
 }
 
 /// Looks up the choice of each family, and measures those without one if the policy allows it.
-TunedGroups GroupTuner::run(const std::vector<int>& order) {
+TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   result_.variants.assign(grouping_.groups.size(), Variant::heuristic);
   const bool replays = policy_.choices && !policy_.choices->empty();
   if (policy_.tuning == Tuning::off && !replays) return std::move(result_);
@@ -263,7 +263,7 @@ TunedGroups GroupTuner::run(const std::vector<int>& order) {
 
 }  // namespace
 
-TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<int>& order,
+TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         LoweringMemo& memo, const Policy& policy) {
   return GroupTuner(cx, grouping, memo, policy).run(order);
 }

@@ -10,13 +10,13 @@
 namespace weft::compiler {
 
 struct TunedGroups {
-  std::vector<Variant> variants;  // by group
-  std::string text;               // a line for each choice that was looked up or measured
-  double ms = 0;                  // milliseconds spent on measurements
+  IndexedVector<GroupId, Variant> variants;  // by group
+  std::string text;                          // a line for each choice that was looked up or measured
+  double ms = 0;                             // milliseconds spent on measurements
 };
 
 /// Chooses a variant for each group. `order`: the groups that are lowered.
-TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<int>& order,
+TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         LoweringMemo& memo, const Policy& policy);
 
 }  // namespace weft::compiler

@@ -29,10 +29,10 @@ namespace weft::compiler {
 struct TuneCandidate {
   Variant variant = Variant::heuristic;
   std::shared_ptr<const Lowered> code;
-  std::vector<int> params;  // nodes of the code's buffers, in the order of its parameters
+  std::vector<NodeId> params;  // nodes of the code's buffers, in the order of its parameters
   std::shared_ptr<const target::LibraryCall> call;
-  std::vector<std::pair<int, int64_t>> operands;  // of the call: nodes, and byte offsets into their buffers
-  bool same_bits = true;                          // equal to the first candidate's bits for any data
+  std::vector<std::pair<NodeId, int64_t>> operands;  // of the call: nodes, and byte offsets into their buffers
+  bool same_bits = true;                             // equal to the first candidate's bits for any data
 };
 
 /// Memory of a node, in bytes. The address that code gets is `offset` bytes after its beginning (negative strides).
@@ -50,7 +50,7 @@ struct TuneItem {
   std::string name;  // shown to users
   Digest key;
   std::vector<TuneCandidate> candidates;
-  std::map<int, TuneBuffer> buffers;
+  std::map<NodeId, TuneBuffer> buffers;
   int64_t length = 0;  // maps of any length run over this many elements; 0: over all
   double seconds = 0;  // rough estimate for one run
 };

@@ -12,12 +12,12 @@ namespace {
 /// The first group that reads what another one makes.
 Group& reader(Compilation& c) {
   for (Group& g : c.grouping.groups)
-    for (const int node : g.reads)
-      if (c.grouping.group_of[static_cast<size_t>(node)] >= 0) return g;
+    for (const NodeId node : g.reads)
+      if (c.grouping.group_of[node] >= 0) return g;
   throw_internal("test", "no group reads another one's result");
 }
 
-Strides& strides(Compilation& c, int node) { return c.grouping.strides[static_cast<size_t>(node)]; }
+Strides& strides(Compilation& c, NodeId node) { return c.grouping.strides[node]; }
 
 /// The first root of a group that lies along two axes or more.
 int wide(const Compilation& c, const Group& g) {
@@ -40,10 +40,10 @@ const std::vector<Fault> faults{
     {"a root left out", "norm", "a root is in a group, and nothing else is",
      [](Compilation& c) { c.grouping.groups[0].roots.pop_back(); }},
     {"a value in memory that is no root", "softmax", "a root is in a group, and nothing else is",
-     [](Compilation& c) { c.grouping.is_root[static_cast<size_t>(find(c.ir, Op::exp))] = true; }},
+     [](Compilation& c) { c.grouping.is_root[find(c.ir, Op::exp)] = true; }},
     {"a root of another group's number", "loss", "a root's group has it among its roots",
      [](Compilation& c) {
-       int& g = c.grouping.group_of[static_cast<size_t>(c.grouping.groups[0].roots[0].node)];
+       GroupId& g = c.grouping.group_of[c.grouping.groups[0].roots[0].node];
        g = g == 0 ? 1 : 0;
      }},
     {"a root that does not exist", "norm", "a root exists",
@@ -57,7 +57,7 @@ const std::vector<Fault> faults{
     {"a cumulative sum as a map", "cumulative", "a group's kind fits its roots",
      [](Compilation& c) { group(c, Group::Kind::cumulative).kind = Group::Kind::rows; }},
     {"roots of two stages", "norm", "a group's roots are of one phase",
-     [](Compilation& c) { ++c.ir.nodes[static_cast<size_t>(c.grouping.groups[0].roots.back().node)].phase; }},
+     [](Compilation& c) { ++c.ir.nodes[c.grouping.groups[0].roots.back().node].phase; }},
     // What is read, and when.
     {"a read left out", "norm", "a group lists all that it reads",
      [](Compilation& c) { c.grouping.groups[0].reads.pop_back(); }},
@@ -77,16 +77,16 @@ const std::vector<Fault> faults{
      [](Compilation& c) {
        Group& g = reader(c);
        std::swap(g, c.grouping.groups[0]);
-       for (int& n : c.grouping.group_of)
+       for (GroupId& n : c.grouping.group_of)
          if (const int other = number_of(c, g); n == 0 || n == other) n = n == 0 ? other : 0;
      }},
     {"a reduction computed where it is read", "norm", "what is no root can be computed where it is read",
      [](Compilation& c) {
        auto [g, r] = root(c, RootKind::reduce);
-       const int id = r.node;
+       const NodeId id = r.node;
        std::erase_if(g.roots, [&](const Root& other) { return other.node == id; });
-       c.grouping.is_root[static_cast<size_t>(id)] = false;
-       c.grouping.group_of[static_cast<size_t>(id)] = -1;
+       c.grouping.is_root[id] = false;
+       c.grouping.group_of[id] = -1;
      }},
     // How roots lie.
     {"strides of another order of the axes", "norm", "a root's strides cover its elements once each",

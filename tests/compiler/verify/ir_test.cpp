@@ -10,11 +10,11 @@ using graph::Op;
 
 namespace {
 
-void drop(Ir& ir, int id) {
+void drop(Ir& ir, NodeId id) {
   for (IrNode& n : ir.nodes)
-    for (int& input : n.inputs)
+    for (NodeId& input : n.inputs)
       if (input == id) input = ir[id].inputs[0];
-  for (int& output : ir.outputs)
+  for (NodeId& output : ir.outputs)
     if (output == id) output = ir[id].inputs[0];
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("the verifier of graphs refuses each planted fault by its rule") {
 
 TEST_CASE("a refused graph is named by the node as it is printed") {
   Compilation c = compiled(sample_program("norm"));
-  const int id = find(c.ir, Op::add);
-  c.ir.nodes[static_cast<size_t>(id)].type.dtype = float16;
+  const NodeId id = find(c.ir, Op::add);
+  c.ir.nodes[id].type.dtype = float16;
   CHECK(refusal([&] { verify(c.ir); }).find(print(c.ir, id)) != std::string::npos);
 }

@@ -9,24 +9,24 @@ using graph::Op;
 
 namespace {
 
-int& home(Compilation& c, int node) { return c.ordering.buffer_owner[static_cast<size_t>(node)]; }
+NodeId& home(Compilation& c, NodeId node) { return c.ordering.buffer_owner[node]; }
 
 /// A root that lies in another node's memory.
 int takeover(const Compilation& c) {
-  for (int id = 0; id < c.ir.size(); ++id)
-    if (c.ordering.buffer_owner[static_cast<size_t>(id)] != id) return id;
+  for (NodeId id = 0; id < c.ir.size(); ++id)
+    if (c.ordering.buffer_owner[id] != id) return id;
   throw_internal("test", "no root takes over memory");
 }
 
 /// Where a group stands in the order.
-std::vector<int>::iterator position(Compilation& c, int g) {
+std::vector<GroupId>::iterator position(Compilation& c, GroupId g) {
   return std::find(c.ordering.order.begin(), c.ordering.order.end(), g);
 }
 
 /// Moves a group in front of all others, whatever it waits for.
 void run_first(Compilation& c, int g) {
   std::rotate(c.ordering.order.begin(), position(c, g), position(c, g) + 1);
-  c.ordering.after[static_cast<size_t>(g)].clear();
+  c.ordering.after[g].clear();
 }
 
 const std::vector<Fault> faults{
@@ -37,14 +37,14 @@ const std::vector<Fault> faults{
      [](Compilation& c) { std::reverse(c.ordering.order.begin(), c.ordering.order.end()); }},
     {"a group that does not wait", "loss", "a group waits for those that make what it reads",
      [](Compilation& c) {
-       for (std::vector<int>& after : c.ordering.after) after.clear();
+       for (std::vector<GroupId>& after : c.ordering.after) after.clear();
      }},
     {"a write before the read of what it overwrites", "updates", "read after it was made and before it is overwritten",
      [](Compilation& c) {
        // The last result reads a parameter as it was.
        const int old = c.ir.inputs[0];
-       for (int id = 0; id < c.ir.size(); ++id)
-         if (home(c, id) == old && id != old) return run_first(c, c.grouping.group_of[static_cast<size_t>(id)]);
+       for (NodeId id = 0; id < c.ir.size(); ++id)
+         if (home(c, id) == old && id != old) return run_first(c, c.grouping.group_of[id]);
      }},
     {"two values in one array at once", "skip", "read after it was made and before it is overwritten",
      [](Compilation& c) {
@@ -74,33 +74,32 @@ const std::vector<Fault> faults{
      }},
     {"a state that several points of the domain make", "updates", "is stored by one point of its domain",
      [](Compilation& c) {
-       Group& g = c.grouping.groups[static_cast<size_t>(c.grouping.group_of[static_cast<size_t>(takeover(c))])];
+       Group& g = c.grouping.groups[c.grouping.group_of[static_cast<size_t>(takeover(c))]];
        g.domain.insert(g.domain.begin(), {g.cx->variable("again", 0, 2), 3, false});
      }},
     {"a scatter into a product that lies otherwise", "transposed scatter",
      "who takes over memory lies in it as what was there",
      [](Compilation& c) {
        const int made = group(c, Group::Kind::dot).roots[0].node;
-       c.grouping.strides[static_cast<size_t>(made)] = row_major_strides(c.ir[made].type.shape);
+       c.grouping.strides[made] = row_major_strides(c.ir[made].type.shape);
      }},
     {"a scatter whose result lies otherwise", "transposed scatter",
      "who takes over memory lies in it as what was there",
      [](Compilation& c) {
-       Strides& strides = c.grouping.strides[static_cast<size_t>(group(c, Group::Kind::scatter).roots[0].node)];
+       Strides& strides = c.grouping.strides[group(c, Group::Kind::scatter).roots[0].node];
        strides = {1, 10};
      }},
     {"memory of another size", "loss", "who takes over memory is of its dtype and size",
      [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
     {"memory of another dtype", "loss", "who takes over memory is of its dtype and size",
      [](Compilation& c) {
-       for (int id = 0; id < c.ir.size(); ++id)
-         if (c.grouping.is_root[static_cast<size_t>(id)] && c.ir[id].type.shape == Shape{16})
-           return void(home(c, id) = c.ir.inputs[2]);
+       for (NodeId id = 0; id < c.ir.size(); ++id)
+         if (c.grouping.is_root[id] && c.ir[id].type.shape == Shape{16}) return void(home(c, id) = c.ir.inputs[2]);
        home(c, c.ir.outputs[1]) = c.ir.inputs[2];
      }},
     {"memory that itself lies elsewhere", "updates", "who lends memory lies in its own",
      [](Compilation& c) {
-       const int id = takeover(c), at = home(c, id);
+       const NodeId id = takeover(c), at = home(c, id);
        for (int other = 0; other < c.ir.size(); ++other)
          if (other != id && home(c, other) != other && c.ir[other].type == c.ir[id].type)
            return void(home(c, other) = id);
@@ -113,35 +112,32 @@ const std::vector<Fault> faults{
     {"an array that is read and has no memory", "loss", "what others read has memory",
      [](Compilation& c) {
        for (const Group& g : c.grouping.groups)
-         for (const int node : g.reads)
-           if (c.grouping.is_root[static_cast<size_t>(node)])
-             return void(c.ordering.has_buffer[static_cast<size_t>(node)] = false);
+         for (const NodeId node : g.reads)
+           if (c.grouping.is_root[node]) return void(c.ordering.has_buffer[node] = false);
      }},
     {"memory for what is computed where it is read", "softmax", "only roots and inputs have memory",
-     [](Compilation& c) { c.ordering.has_buffer[static_cast<size_t>(find(c.ir, Op::exp))] = true; }},
+     [](Compilation& c) { c.ordering.has_buffer[find(c.ir, Op::exp)] = true; }},
     {"a store with streaming stores of what is read again", "chain", "what is stored with streaming stores",
-     [](Compilation& c) { c.ordering.streamed[static_cast<size_t>(c.grouping.groups[0].roots[0].node)] = true; }},
+     [](Compilation& c) { c.ordering.streamed[c.grouping.groups[0].roots[0].node] = true; }},
     {"a state that keeps its old value", "updates", "an updated input holds its new value at the end",
      [](Compilation& c) {
-       const int id = takeover(c);
+       const NodeId id = takeover(c);
        home(c, id) = id;
      }},
     {"an output that is overwritten", "norm", "an output is still there at the end",
      [](Compilation& c) { home(c, c.ir.outputs[0]) = c.ir.outputs[1]; }},
     {"a scatter without its operand's copy", "scatter", "a scatter begins with its operand in its memory",
      [](Compilation& c) {
-       const int node = group(c, Group::Kind::scatter).roots[0].node;
-       for (int id = 0; id < c.ir.size(); ++id)
+       const NodeId node = group(c, Group::Kind::scatter).roots[0].node;
+       for (NodeId id = 0; id < c.ir.size(); ++id)
          if (home(c, id) == home(c, node) && id != node) home(c, id) = id;
        home(c, node) = node;
      }},
     {"a copy of another operand", "scatter", "a scatter begins with its operand in its memory",
-     [](Compilation& c) {
-       c.ordering.scatter_source[static_cast<size_t>(number_of(c, group(c, Group::Kind::scatter)))] = c.ir.inputs[0];
-     }},
+     [](Compilation& c) { c.ordering.scatter_source[number_of(c, group(c, Group::Kind::scatter))] = c.ir.inputs[0]; }},
     {"a copy at the end of what is gone", "updates", "what is copied at the end",
      [](Compilation& c) {
-       const int node = c.ir.outputs.back();
+       const NodeId node = c.ir.outputs.back();
        c.ordering.last.push_back({node, c.ir.inputs[0], 0});
      }},
     {"an operand copied for a group that scatters nothing", "chain", "only a scatter's operand is copied",
@@ -163,7 +159,7 @@ TEST_CASE("a new key of random numbers takes the old one's place where a tile ha
     const Sample p{{{{k}, {next}}, {}, {{0, 0}}}, gpu ? &simt() : &target::cpu()};
     const Compilation c = compiled(p);
     CHECK(refusal([&] { verify(c.ir, c.grouping, c.ordering, p.source.updates); }) == "");
-    return c.ordering.buffer_owner[static_cast<size_t>(output_node(c.ir, c.ir.outputs[0]))] == c.ir.inputs[0];
+    return c.ordering.buffer_owner[output_node(c.ir, c.ir.outputs[0])] == c.ir.inputs[0];
   };
   for (const bool gpu : {false, true}) {
     CHECK(in_place({2}, false, gpu));
@@ -180,9 +176,9 @@ TEST_CASE("a counter that is updated beside a reduction is made once, not at eac
   const Compilation c = compiled(p);
   CHECK(refusal([&] { verify(c.ir, c.grouping, c.ordering, p.source.updates); }) == "");
   const int counter = c.ir.outputs[1];
-  const Group& made = c.grouping.groups[static_cast<size_t>(c.grouping.group_of[static_cast<size_t>(counter)])];
+  const Group& made = c.grouping.groups[c.grouping.group_of[static_cast<size_t>(counter)]];
   REQUIRE(made.has_reduction());
   for (const Root& root : made.roots)
     if (root.node == counter) CHECK(root.kind == RootKind::row);
-  CHECK(c.ordering.buffer_owner[static_cast<size_t>(counter)] == c.ir.inputs[1]);
+  CHECK(c.ordering.buffer_owner[counter] == c.ir.inputs[1]);
 }

@@ -174,7 +174,7 @@ TEST_CASE("what types do not show is seen in the values: swapped operands, anoth
   CHECK(planted([&](Ir& ir) { std::swap(ir.nodes[at(Op::sub)].inputs[0], ir.nodes[at(Op::sub)].inputs[1]); }) != "");
   CHECK(planted([&](Ir& ir) {
           for (IrNode& n : ir.nodes)
-            for (int& input : n.inputs)
+            for (NodeId& input : n.inputs)
               if (input == static_cast<int>(at(Op::exp))) input = ir[input].inputs[0];
         }) != "");
 }

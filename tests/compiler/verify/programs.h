@@ -230,13 +230,11 @@ void check_refused(const Fault& fault, const Verifier& verifier) {
 
 /// The first node of an operator.
 inline int find(const Ir& ir, graph::Op op, int skipped = 0) {
-  for (int id = 0; id < ir.size(); ++id)
+  for (NodeId id = 0; id < ir.size(); ++id)
     if (ir[id].op == op && skipped-- == 0) return id;
   throw_internal("test", "the program has no such operator");
 }
-inline IrNode& node(Compilation& c, graph::Op op, int skipped = 0) {
-  return c.ir.nodes[static_cast<size_t>(find(c.ir, op, skipped))];
-}
+inline IrNode& node(Compilation& c, graph::Op op, int skipped = 0) { return c.ir.nodes[find(c.ir, op, skipped)]; }
 
 inline Group& group(Compilation& c, Group::Kind kind, int skipped = 0) {
   for (Group& g : c.grouping.groups)

@@ -72,7 +72,7 @@ inline std::vector<HostTensor> evaluate(const Ir& ir, const std::vector<HostTens
   std::vector<HostTensor> done(ir.nodes.size());
   for (size_t k = 0; k < inputs.size(); ++k) done[static_cast<size_t>(ir.inputs[k])] = inputs[k];
   std::map<std::string, std::vector<HostTensor>> calls;  // by key: all results
-  for (int id = 0; id < ir.size(); ++id) {
+  for (NodeId id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
     if (n.op == graph::Op::parameter) continue;
     std::vector<HostTensor> in;
@@ -89,14 +89,14 @@ inline std::vector<HostTensor> evaluate(const Ir& ir, const std::vector<HostTens
     done[static_cast<size_t>(id)] = known->second[static_cast<size_t>(n.output)];
   }
   std::vector<HostTensor> out;
-  for (const int id : ir.outputs) out.push_back(done[static_cast<size_t>(id)]);
+  for (const NodeId id : ir.outputs) out.push_back(done[static_cast<size_t>(id)]);
   return out;
 }
 
 inline std::vector<HostTensor> random_inputs(const Ir& ir) {
   graph::testing::Random r(3);
   std::vector<HostTensor> out;
-  for (const int id : ir.inputs) out.push_back(graph::testing::random_tensor(r, ir[id].type));
+  for (const NodeId id : ir.inputs) out.push_back(graph::testing::random_tensor(r, ir[id].type));
   return out;
 }
 

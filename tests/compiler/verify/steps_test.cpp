@@ -31,7 +31,7 @@ std::vector<int> in_arena(const Compilation& c) {
 }
 
 /// Lays a buffer elsewhere, in the plan's list of positions and in every step.
-void move(Compilation& c, int node, int64_t offset) {
+void move(Compilation& c, NodeId node, int64_t offset) {
   const Location before = c.steps.locations.at(node);
   c.steps.locations.at(node).offset = offset;
   for (Step& s : c.steps.steps)
@@ -44,8 +44,8 @@ void move(Compilation& c, int node, int64_t offset) {
 /// Does a step touch both?
 bool meet(const Compilation& c, int a, int b) {
   return std::any_of(c.steps.steps.begin(), c.steps.steps.end(), [&](const Step& s) {
-    const auto touches = [&](int node) {
-      return std::any_of(s.nodes.begin(), s.nodes.end(), [&](const std::vector<int>& nodes) {
+    const auto touches = [&](NodeId node) {
+      return std::any_of(s.nodes.begin(), s.nodes.end(), [&](const std::vector<NodeId>& nodes) {
         return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
       });
     };
@@ -144,8 +144,8 @@ const std::vector<Fault> faults{
     {"merged launches of which one reads what the other makes", "updates", "merged launches are independent",
      [](Compilation& c) {
        const Step& s = merged(c);
-       Group& second = c.grouping.groups[static_cast<size_t>(s.groups[1])];
-       second.reads[0] = c.grouping.groups[static_cast<size_t>(s.groups[0])].roots[0].node;
+       Group& second = c.grouping.groups[s.groups[1]];
+       second.reads[0] = c.grouping.groups[s.groups[0]].roots[0].node;
      }},
     {"merged launches with a segment too many", "updates", "a merged launch has a segment for each group",
      [](Compilation& c) {

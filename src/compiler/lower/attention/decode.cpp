@@ -296,7 +296,7 @@ Lowered AttentionRow::run() {
   if (cache_ >= 0) emit_.param(cache_, true);
   for (const AttentionOperand* x : {&plan_.q, &plan_.k, &plan_.v, &plan_.mask}) declare(*x, false);
   if (cache_ >= 0)
-    for (const int node : group_.reads) emit_.param(node, false);
+    for (const NodeId node : group_.reads) emit_.param(node, false);
   const int64_t pieces = std::max<int64_t>(1, plan_.splits);
   Value piece = no_value;
   const Value batch = batch_index(pieces, piece);

@@ -39,7 +39,7 @@ int64_t RowLowering::panel() const {
 void RowLowering::panel_passes(int64_t width) {
   kernel::Builder& b = emit_.builder();
   const int64_t tile = schedule_.width, count = extent_of(serial_), whole_rows = count / rows_at_once * rows_at_once;
-  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   std::vector<kernel::Ref> sums;
   const std::vector<Value> start = identities(0);
   for (Value v : start) sums.push_back(b.local(b.type(v).dtype, width));
@@ -146,7 +146,7 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
 void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
   const int64_t iterations = schedule_.cluster, width = schedule_.width;
-  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   std::vector<const Statement*> reductions;
   for (const Statement& statement : statements_) {
     if (statement.root.kind != RootKind::reduce) continue;

@@ -39,16 +39,15 @@ bool RowLowering::side_by_side() {
     if (is_gemv(s)) gemv_pass_ = std::max(gemv_pass_, s.pass);
   return std::all_of(statements_.begin(), statements_.end(), [&](const Statement& s) {
     if (is_gemv(s)) return s.pass == gemv_pass_;
-    return s.root.kind == RootKind::row
-               ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.has_buffer[static_cast<size_t>(s.root.node)]
-               : s.pass < gemv_pass_ && !cx_.has_buffer[static_cast<size_t>(s.root.node)];
+    return s.root.kind == RootKind::row ? s.pass > gemv_pass_ || gemv_pass_ == 0 || !cx_.has_buffer[s.root.node]
+                                        : s.pass < gemv_pass_ && !cx_.has_buffer[s.root.node];
   });
 }
 
 /// Returns whether a sum depends on the vector alone, such as the sum of its squares: one value serves all rows of the
 /// matrix.
 bool RowLowering::is_same_for_all(const Statement& statement) const {
-  const std::vector<int>& factors = cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs;
+  const std::vector<NodeId>& factors = cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs;
   return factors[0] == factors[1] && cx_.ir[factors[0]].op == graph::Op::broadcast;
 }
 
@@ -110,14 +109,15 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
   emit_.bind_lanes(lane_, at, schedule_.width, limit);
   emit_.bind(program_, rows[0]);
   // The vector, which all rows share.
-  each(
-      [&](const Statement& statement, const std::vector<int>& factors) { emit_.value(factors[0], statement.operand); });
+  each([&](const Statement& statement, const std::vector<NodeId>& factors) {
+    emit_.value(factors[0], statement.operand);
+  });
   const size_t each_row = sums.size() / rows.size();
   size_t k = 0;
   for (size_t r = 0; r < rows.size(); ++r) {
     emit_.enter_scope(std::move(tiles[r]));
     emit_.bind(program_, rows[r]);
-    each([&](const Statement& statement, const std::vector<int>& factors) {
+    each([&](const Statement& statement, const std::vector<NodeId>& factors) {
       if (k >= each_row && is_same_for_all(statement)) {
         ++k;
         return;
@@ -148,7 +148,7 @@ void RowLowering::gemv_rows() {
     row_indices.push_back(count % rows == 0 ? row : b.min(row, b.index(count - 1)));
     for (Value v : identities(gemv_pass_)) sums.push_back(v);
   }
-  for (int node : group_.reads) emit_.param(node, false);
+  for (NodeId node : group_.reads) emit_.param(node, false);
   // The matrix is loaded first, since no earlier kernel writes it: `unroll` tiles of each row. The first of them have
   // arrived when the vector has.
   const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * gemvs())),
@@ -187,8 +187,7 @@ void RowLowering::gemv_rows() {
   for (int64_t at = whole; at < length; at += width)
     last.push_back(matrix_tiles(b.index(at), limit_at(at), row_indices));
   for (int64_t at = whole; at < length; at += width)
-    sums = gemv_step(b.index(at), limit_at(at), row_indices, sums,
-                     std::move(last[static_cast<size_t>((at - whole) / width)]));
+    sums = gemv_step(b.index(at), limit_at(at), row_indices, sums, std::move(last[(at - whole) / width]));
   const size_t reductions = sums.size() / row_indices.size();
   size_t which = 0;
   for (const Statement& statement : statements_) {

@@ -96,7 +96,7 @@ Lowered RowLowering::run() {
   split_domain();
   substitute_domain();
   for (const Statement& statement : statements_)
-    if (cx_.has_buffer[static_cast<size_t>(statement.root.node)]) emit_.param(statement.root.node, true);
+    if (cx_.has_buffer[statement.root.node]) emit_.param(statement.root.node, true);
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.dynamic;
@@ -391,7 +391,7 @@ void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
     if (statement.pass != p || statement.root.kind == RootKind::row) continue;
     if (statement.reduces()) emit_.hoist(cx_.ir[statement.root.node].inputs[0], statement.operand, varying);
     else
-      for (int input : cx_.ir[statement.root.node].inputs)
+      for (NodeId input : cx_.ir[statement.root.node].inputs)
         if (is_elementwise(cx_.ir[statement.root.node].op)) emit_.hoist(input, statement.root.index, varying);
   }
 }
@@ -426,7 +426,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     if (statement.pass != p || statement.root.kind == RootKind::row) continue;
     const IrNode& node = cx_.ir[statement.root.node];
     if (statement.root.kind == RootKind::full) {
-      if (!cx_.has_buffer[static_cast<size_t>(statement.root.node)]) continue;
+      if (!cx_.has_buffer[statement.root.node]) continue;
       stores.emplace_back(&statement,
                           emit_.rounded(statement.root.node, emit_.make(statement.root.node, statement.root.index)));
       emit_.define(statement.root.node, stores.back().second);
@@ -451,8 +451,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
   keep(p);
   prefetch_next(p);
   for (const auto& [statement, v] : stores)
-    emit_.store(statement->root.node, statement->root.index, v,
-                cx_.streamed[static_cast<size_t>(statement->root.node)]);
+    emit_.store(statement->root.node, statement->root.index, v, cx_.streamed[statement->root.node]);
   return next;
 }
 
@@ -470,7 +469,7 @@ void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {
 void RowLowering::finish_root(const Statement& statement, Value v) {
   v = emit_.rounded(statement.root.node, v);
   emit_.define(statement.root.node, v);
-  if (!cx_.has_buffer[static_cast<size_t>(statement.root.node)]) return;
+  if (!cx_.has_buffer[statement.root.node]) return;
   if (schedule_.cluster > 1) late_stores_.emplace_back(&statement, v);
   else emit_.store(statement.root.node, statement.root.index, v, false);
 }

@@ -65,19 +65,19 @@ class RowLowering {
   // lower/loops/rows_reuse.cpp: values that several passes need
   /// A value that a later pass needs again, kept in scratch as wide as the row.
   struct Reused {
-    int node;
+    NodeId node;
     std::vector<ix::Expr> index;
     int made;              // pass that computes it; -1: loaded before all passes
     std::set<int> wanted;  // later passes that read it
     kernel::Ref scratch = -1;
   };
-  using Reads = std::vector<std::pair<int, std::vector<ix::Expr>>>;
+  using Reads = std::vector<std::pair<NodeId, std::vector<ix::Expr>>>;
   Reads reads_of(const Statement& statement);
   void load_early();
   void find_reused();
   void ask_for_row();
-  void examine(int p, int node, const std::vector<ix::Expr>& index);
-  double cost(int node);
+  void examine(int p, NodeId node, const std::vector<ix::Expr>& index);
+  double cost(NodeId node);
   Dtype reused_dtype(const Reused& reused) const;
   void recall(int p);
   void keep(int p);
@@ -145,8 +145,8 @@ class RowLowering {
   std::vector<kernel::Ref> sums_;  // by statement: scratch for a reduction's results of all parts
   std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // stored after the last parallel loop
   std::vector<Reused> reused_;
-  std::map<std::pair<int, std::vector<const ix::Node*>>, Seen> seen_;
-  std::vector<std::pair<int, std::vector<ix::Expr>>> first_loads_;  // loads of pass 0
+  std::map<std::pair<NodeId, std::vector<const ix::Node*>>, Seen> seen_;
+  std::vector<std::pair<NodeId, std::vector<ix::Expr>>> first_loads_;  // loads of pass 0
   std::vector<kernel::Value> column_sums_;  // sums of the columns, by column statement, up to the current row
 };
 

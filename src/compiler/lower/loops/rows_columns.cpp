@@ -50,7 +50,7 @@ void RowLowering::rows_of_parts() {
   kernel::Builder& b = emit_.builder();
   std::vector<const Statement*> columns;
   Reads reads;
-  std::set<std::pair<int, std::vector<const ix::Node*>>> seen;
+  std::set<std::pair<NodeId, std::vector<const ix::Node*>>> seen;
   for (const Statement& statement : statements_) {
     if (statement.root.kind == RootKind::column) columns.push_back(&statement);
     for (auto& [node, index] : reads_of(statement)) {

@@ -22,21 +22,21 @@ constexpr double least_cost = 8;                   // basic operations that cost
 
 /// Returns the basic operations that a node's value costs if its operands are in registers or the L1 cache. Stops
 /// counting at `least_cost`.
-double RowLowering::cost(int node) {
+double RowLowering::cost(NodeId node) {
   const IrNode& n = cx_.ir[node];
   if (emit_.is_memory(node)) return 0;
   int scalar = graph::row(n.op).scalar;
   double total = scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
-  for (int input : n.inputs)
+  for (NodeId input : n.inputs)
     if (total < least_cost) total += cost(input);
   return total;
 }
 
 /// Records what pass p computes on lanes, and marks for reuse what an earlier pass has computed if it costs enough. On
 /// a GPU loads are what costs: loaded values are kept instead, in the dtype of memory.
-void RowLowering::examine(int p, int node, const std::vector<Expr>& index) {
+void RowLowering::examine(int p, NodeId node, const std::vector<Expr>& index) {
   const bool many = cx_.target.machine().keeps_loads();
-  emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+  emit_.walk(node, index, [&](NodeId id, const std::vector<Expr>& at) {
     bool moves = std::any_of(at.begin(), at.end(), [&](Expr e) { return ix::depends_on(e, lane_); });
     if (!moves || cx_.ir[id].op == Op::constant) return false;
     if (emit_.is_memory(id)) {
@@ -71,10 +71,10 @@ void RowLowering::find_reused() {
       const IrNode& node = cx_.ir[statement.root.node];
       if (statement.reduces()) examine(p, node.inputs[0], statement.operand);
       else if (is_elementwise(node.op))
-        for (int input : node.inputs) examine(p, input, statement.root.index);
+        for (NodeId input : node.inputs) examine(p, input, statement.root.index);
     }
   emit_.pop_scope();
-  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+  for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   const int64_t elements = scratch_share(), iterations = schedule_.cluster;
   const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
@@ -179,10 +179,10 @@ RowLowering::Reads RowLowering::reads_of(const Statement& statement) {
   Reads found;
   const IrNode& root = cx_.ir[statement.root.node];
   if (!statement.reduces() && !is_elementwise(root.op)) return found;
-  for (int input : root.inputs)
+  for (NodeId input : root.inputs)
     emit_.walk(
         input, statement.reduces() ? statement.operand : statement.root.index,
-        [&](int node, const std::vector<Expr>& at) {
+        [&](NodeId node, const std::vector<Expr>& at) {
           if (std::any_of(group_.roots.begin(), group_.roots.end(), [&](const Root& r) { return r.node == node; }))
             return false;
           if (emit_.is_memory(node)) found.emplace_back(node, at);

@@ -69,7 +69,7 @@ class ScatterLowering {
     emit_.param(node_, true);
     if (volume(updates.shape) == 0) return emit_.finish(0, 0);  // no updates
     ix::Context& icx = *group_.cx;
-    Strides strides = cx_.grouping.strides[static_cast<size_t>(node_)];
+    Strides strides = cx_.grouping.strides[node_];
     for (size_t k = 0; k < n_.attrs->step.size(); ++k) strides[k] *= n_.attrs->step[k];
     Panel panel =
         panel_of(icx, sizes, strides, cx_.target.machine().wants_many_programs() ? 64 : cx_.target.machine().lanes(4));
@@ -135,7 +135,7 @@ class ScatterLowering {
     emit_.push_scope();
     const Value left = b_.sub(end, first);
     emit_.bind_lanes(point, first, wide, left);
-    const int indices = n_.inputs[1];
+    const NodeId indices = n_.inputs[1];
     Value i = b_.broadcast(b_.cast(emit_.value(indices, at), int64), {wide});
     const auto splat = [&](Value v) { return b_.broadcast(v, {wide}); };
     const Value range = splat(b_.index(n_.type.shape[static_cast<size_t>(n_.attrs->axes[0])].bound())),
@@ -167,7 +167,7 @@ class ScatterLowering {
     const Shape& update_shape = cx_.ir[n_.inputs.back()].type.shape;
     for (size_t k = 0; k < n_.attrs->axes.size(); ++k) {
       auto axis = static_cast<size_t>(n_.attrs->axes[k]);
-      int indices = n_.inputs[k + 1];
+      NodeId indices = n_.inputs[k + 1];
       int64_t range = shape[axis].bound() - update_shape[at.size() + axis].bound();
       Value i = b_.cast(emit_.value(indices, at), int64);
       if (!is_unsigned(cx_.ir[indices].type.dtype))

@@ -33,7 +33,7 @@ constexpr int64_t most_beside = 4;
 
 /// A load that is contiguous along u: element (u, v) is at base + u + stride · v.
 struct Across {
-  int node;
+  NodeId node;
   Expr offset;
   int64_t stride;
   kernel::Ref scratch = -1;
@@ -75,17 +75,17 @@ class TransposedLowering {
 
 /// Visits every load that each point of the domain needs unconditionally, with its address.
 void TransposedLowering::loads(const Visit& visit) {
-  auto each = [&](int node, const std::vector<Expr>& index) {
-    emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+  auto each = [&](NodeId node, const std::vector<Expr>& index) {
+    emit_.walk(node, index, [&](NodeId id, const std::vector<Expr>& at) {
       if (!emit_.is_memory(id)) return true;
-      visit(id, ix::linear(*group_.cx, at, cx_.grouping.strides[static_cast<size_t>(id)]));
+      visit(id, ix::linear(*group_.cx, at, cx_.grouping.strides[id]));
       return false;
     });
   };
   for (const Root& root : group_.roots) {
     const IrNode& node = cx_.ir[root.node];
     if (is_elementwise(node.op)) {
-      for (int input : node.inputs) each(input, root.index);
+      for (NodeId input : node.inputs) each(input, root.index);
     } else if (is_movement(node.op) && node.op != graph::Op::concat) {
       Access access = push(*group_.cx, cx_.ir, root.node, root.index);
       if (!access.valid) each(access.node, access.index);
@@ -107,15 +107,15 @@ bool TransposedLowering::choose_axes() {
   if (points < least_points || v_.extent.bound() < least_extent) return false;
   for (const Root& root : group_.roots) {
     if (root.kind != RootKind::full) return false;
-    auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[static_cast<size_t>(root.node)]),
+    auto form = ix::affine(ix::linear(*group_.cx, root.index, cx_.grouping.strides[root.node]),
                            std::span<const Expr>(&v_.var, 1));
     if (!form || form->coefficients[0] != 1) return false;
   }
   for (size_t k = domain.size() - 1; k-- > 0 && across_.empty();) {
     if (domain[k].extent.bound() < least_extent) continue;
     u_ = domain[k];
-    std::set<std::pair<int, const ix::Node*>> seen;
-    loads([&](int node, Expr offset) {
+    std::set<std::pair<NodeId, const ix::Node*>> seen;
+    loads([&](NodeId node, Expr offset) {
       const Expr both[] = {u_.var, v_.var};
       auto form = ix::affine(offset, both);
       if (form && form->coefficients[0] == 1 && form->coefficients[1] > 1 && seen.insert({node, offset.get()}).second)
@@ -138,11 +138,11 @@ int64_t TransposedLowering::tiles(int64_t side) const {
 bool TransposedLowering::is_plain() {
   bool plain = true;
   const Expr both[] = {u_.var, v_.var};
-  const auto each = [&](int node, const std::vector<Expr>& index) {
-    emit_.walk(node, index, [&](int id, const std::vector<Expr>& at) {
+  const auto each = [&](NodeId node, const std::vector<Expr>& index) {
+    emit_.walk(node, index, [&](NodeId id, const std::vector<Expr>& at) {
       const graph::Op op = cx_.ir[id].op;
       if (emit_.is_memory(id)) {
-        plain = plain && ix::affine(ix::linear(*group_.cx, at, cx_.grouping.strides[static_cast<size_t>(id)]), both);
+        plain = plain && ix::affine(ix::linear(*group_.cx, at, cx_.grouping.strides[id]), both);
         return false;
       }
       if (is_movement(op) && op != graph::Op::concat) plain = plain && !push(*group_.cx, cx_.ir, id, at).valid;
@@ -152,7 +152,7 @@ bool TransposedLowering::is_plain() {
   };
   for (const Root& root : group_.roots) {
     if (is_elementwise(cx_.ir[root.node].op)) {
-      for (int input : cx_.ir[root.node].inputs) each(input, root.index);
+      for (NodeId input : cx_.ir[root.node].inputs) each(input, root.index);
     } else if (is_movement(cx_.ir[root.node].op) && cx_.ir[root.node].op != graph::Op::concat) {
       const Access access = push(*group_.cx, cx_.ir, root.node, root.index);
       plain = plain && !access.valid;
@@ -271,8 +271,8 @@ void TransposedLowering::plane() {
   emit_.bind(u_.var, first_row_);
   emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
   const Expr both[] = {u_.var, v_.var};
-  std::set<std::pair<int, const ix::Node*>> seen;
-  loads([&](int node, Expr offset) {
+  std::set<std::pair<NodeId, const ix::Node*>> seen;
+  loads([&](NodeId node, Expr offset) {
     const auto form = ix::affine(offset, both);
     const int64_t along_u = form->coefficients[0], along_v = form->coefficients[1];
     if ((along_u == 0 && along_v == 0) || !seen.insert({node, offset.get()}).second) return;
@@ -317,8 +317,8 @@ std::optional<Lowered> TransposedLowering::run() {
   if (!fits()) return {};
   kernel::Builder& b = emit_.builder();
   for (const Root& root : group_.roots)
-    if (cx_.has_buffer[static_cast<size_t>(root.node)]) emit_.param(root.node, true);
-  for (int node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
+    if (cx_.has_buffer[root.node]) emit_.param(root.node, true);
+  for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   double points = static_cast<double>(u_.extent.bound()) * static_cast<double>(v_.extent.bound());
   for (const DomainVariable& d : outer_) points *= static_cast<double>(d.extent.bound());
   const double work = points * 4 * static_cast<double>(group_.reads.size() + group_.roots.size());

@@ -81,12 +81,14 @@ struct Row {
                // dots per √n
   // docs/operators.md:
   std::string_view meaning;          // of the result, in one line; a, b, … are the inputs
-  std::string_view attributes = "";  // the fields of Attrs that it reads
+  std::string_view attributes = "";  // the fields of Attrs that it reads; verifiers refuse a node with another one set
   std::string_view dtypes = "";      // that it takes; empty: any, or of an elementwise operator its scalar's
 };
 
 const Row& row(Op op);
-std::span<const Row* const> table();      // every row, in the order of Op
+std::span<const Row* const> table();  // every row, in the order of Op
+/// Returns the first attribute that is set although the operator's row does not list it; "" where there is none.
+std::string_view unread_attribute(Op op, const Attrs& attrs);
 std::string_view name(const Node& node);  // of its row; regions and calls have their own
 
 /// docs/operators.md: the rows, and the reasons of empty columns.

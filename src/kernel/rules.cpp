@@ -10,6 +10,55 @@ namespace {
 
 using std::string;
 
+/// The fields of an instruction that only some instructions read.
+enum Field : unsigned {
+  scalar_op_field = 1U << 0,
+  reducer_field = 1U << 1,
+  number_field = 1U << 2,
+  ref_field = 1U << 3,
+  matrices_field = 1U << 4,
+  axis_field = 1U << 5,
+  strides_field = 1U << 6,
+  schedule_field = 1U << 7,
+  streaming_field = 1U << 8,
+  parallel_field = 1U << 9,
+};
+
+/// Returns the fields that an instruction reads.
+unsigned fields_read(Op op) {
+  switch (op) {
+    case Op::constant: return number_field;
+    case Op::symbol: return ref_field;
+    case Op::scalar: return scalar_op_field;
+    case Op::reduce: return reducer_field | axis_field;
+    case Op::shift:
+    case Op::exchange:
+    case Op::extract: return axis_field;
+    case Op::matmul: return ref_field | matrices_field | strides_field | schedule_field;
+    case Op::load: return ref_field | number_field | strides_field | streaming_field;
+    case Op::store: return ref_field | strides_field | streaming_field;
+    case Op::gather: return ref_field | number_field;
+    case Op::scatter:
+    case Op::atomic_add: return ref_field;
+    case Op::prefetch:
+    case Op::alloc: return ref_field | number_field;
+    case Op::loop: return parallel_field;
+    default: return 0;
+  }
+}
+
+/// Returns the fields that differ from their defaults.
+unsigned fields_set(const Inst& inst) {
+  static const Inst none;
+  const auto bit = [](bool set, Field field) { return set ? unsigned{field} : 0U; };
+  return bit(inst.scalar_op != none.scalar_op, scalar_op_field) | bit(inst.reducer != none.reducer, reducer_field) |
+         bit(!(inst.number == none.number), number_field) | bit(inst.ref != none.ref, ref_field) |
+         bit(inst.left != none.left || inst.right != none.right, matrices_field) |
+         bit(inst.axis != none.axis, axis_field) | bit(!inst.strides.empty(), strides_field) |
+         bit(!(inst.schedule == none.schedule), schedule_field) | bit(inst.streaming, streaming_field) |
+         bit(inst.parallel, parallel_field);
+}
+
 // Collects the first complaint.
 struct Rules {
   const Kernel& kernel;
@@ -39,6 +88,7 @@ struct Rules {
     if (!inst.results.empty())
       require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
     for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
+    require((fields_set(inst) & ~fields_read(inst.op)) == 0, "a field is set that the instruction does not read");
     const size_t blocks = inst.op == Op::loop || inst.op == Op::when ? 1 : 0;
     return require(inst.blocks.size() == blocks, blocks ? "one body is wanted" : "a body is not wanted");
   }

@@ -151,6 +151,10 @@ TEST_CASE("verify finds nodes that break their row") {
   CHECK_THROWS_AS(verify(broken(Op::exp, {x, x}, {{2, 3}, float32})), internal_error);
   CHECK_THROWS_AS(verify(broken(Op::exp, {{x.node, 1}}, {{2, 3}, float32})), internal_error);
   CHECK_THROWS_AS(verify(broken(Op::add, {x, parameter({{3}, float32})}, {{2, 3}, float32})), internal_error);
+  Attrs with_axes;
+  with_axes.axes = {0};
+  CHECK_THROWS_WITH_AS(verify(broken(Op::exp, {x}, {{2, 3}, float32}, with_axes)),
+                       doctest::Contains("has attribute axes, which the operator does not read"), internal_error);
   CHECK_THROWS_AS(verify(Graph{{}, {exp(x)}}), internal_error);
   CHECK_THROWS_AS(verify(Graph{{x, x}, {exp(x)}}), internal_error);
 }

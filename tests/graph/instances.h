@@ -219,6 +219,7 @@ inline void draw_elementwise(Drawing& d) {
   if (is({Op::cast, Op::bitcast, Op::stop_gradient})) {
     const Dtype from = op == Op::bitcast ? d.number_dtype() : d.any_dtype();
     d.input(shape, from, {-2, 2, -9, 9, true});
+    if (op == Op::stop_gradient) return;
     d.out.attrs.dtype = d.float64_only ? float64 : d.any_dtype();
     if (op == Op::bitcast && from == float32 && d.r.chance(2)) d.out.attrs.dtype = int32;
     if (op == Op::bitcast)

@@ -93,6 +93,9 @@ TEST_CASE("scopes") {
   refuses("the block yields 1 values, not 0",
           [](Kernel& k) { k.body.insts.back().args = {find(k, Op::load).results[0]}; });
   refuses("a body is not wanted", [](Kernel& k) { find(k, Op::load).blocks.emplace_back(); });
+  refuses("a field is set that the instruction does not read", [](Kernel& k) { find(k, Op::transpose).axis = 1; });
+  refuses("a field is set that the instruction does not read", [](Kernel& k) { find(k, Op::reduce).streaming = true; });
+  refuses("a field is set that the instruction does not read", [](Kernel& k) { find(k, Op::store).number.i = 3; });
   refuses("one body is wanted", [](Kernel& k) { find(k, Op::when).blocks.clear(); });
 }
 

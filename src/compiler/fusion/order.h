@@ -18,8 +18,8 @@ struct Ordering {
   IndexedVector<GroupId, std::vector<GroupId>> after;  // for each group, the groups that must run before it
   IndexedVector<NodeId, NodeId> buffer_owner;  // by node: the node whose buffer it lies in (itself, an updated input, a
                                                // scatter's operand, or a value that it reads last)
-  NodeFlags has_buffer;  // by node: a root that needs memory
-  NodeFlags streamed;    // by node: a large result that no step reads again: it is stored with streaming stores
+  NodeFlags has_buffer;                        // by node: a root that needs memory
+  NodeFlags streamed;  // by node: a large result that no step reads again: it is stored with streaming stores
   std::vector<Copy> last;
   IndexedVector<GroupId, NodeId> scatter_source;  // by group: the operand to copy into the result first, or -1
 };

@@ -26,7 +26,10 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     size_t k = ir.inputs.size() - 1;
     bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() ||
                  is_row_major(input.shape(), source.layouts[k].strides);
-    ir.nodes.push_back({Op::parameter, {}, input.node->shared_attrs(), input.type(), plain});
+    // An input may be any node whose value is known, whose own attributes mean nothing for a parameter.
+    const bool parameter = input.node->op() == Op::parameter;
+    ir.nodes.push_back(
+        {Op::parameter, {}, parameter ? input.node->shared_attrs() : graph::SharedAttrs(), input.type(), plain});
   }
   for (const auto& node : nodes) {
     if (!ids.insert(node.get(), ir.size()).second) continue;

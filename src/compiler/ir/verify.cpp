@@ -28,6 +28,7 @@ class IrVerifier {
     for (NodeId id = 0; id < ir_.size(); ++id) {
       operands(id);
       result(id);
+      attributes(id);
       type(id);
       flags(id);
     }
@@ -62,6 +63,14 @@ class IrVerifier {
     if (!is_call(n.op)) return require(n.output == 0 && n.results.empty(), "only calls have several results", id);
     require(n.output >= 0 && n.output < static_cast<int>(n.results.size()), "the call has this result", id);
     require(n.results[static_cast<size_t>(n.output)] == n.type, "a call's node has its result's type", id);
+  }
+
+  /// Nodes of split attention carry the part in `integers`, which no region has.
+  void attributes(NodeId id) const {
+    const IrNode& n = ir_[id];
+    const std::string_view unread = graph::unread_attribute(n.op, n.attrs);
+    if (unread.empty() || (is_attention(n) && unread == "integers")) return;
+    fail(fmt::format("the operator reads its attributes, but not {}", unread), id);
   }
 
   std::vector<Type> operand_types(const IrNode& n) const {

@@ -25,6 +25,8 @@ void verify_node(const Node& node) {
   const int given = static_cast<int>(node.inputs().size());
   if (given < r.min_inputs || (r.max_inputs >= 0 && given > r.max_inputs))
     broken(node, fmt::format("{} inputs", given));
+  if (const std::string_view unread = unread_attribute(node.op(), node.attrs()); !unread.empty())
+    broken(node, fmt::format("has attribute {}, which the operator does not read", unread));
   std::vector<Type> types, results;
   for (const Value& v : node.inputs()) {
     verify_value(node, v);

@@ -38,6 +38,8 @@ const std::vector<Fault> faults{
      [](Compilation& c) { node(c, Op::add).inputs[1] = c.ir.inputs[2]; }},
     {"a reduction over an axis that there is not", "softmax", "fit the operator",
      [](Compilation& c) { node(c, Op::reduce).attrs.edit().axes = {2}; }},
+    {"an attribute of another operator", "norm", "the operator reads its attributes, but not axes",
+     [](Compilation& c) { node(c, Op::add).attrs.edit().axes = {0}; }},
     {"a product over another axis", "mlp", "fit the operator",
      [](Compilation& c) { node(c, Op::dot).attrs.edit().axes = {0}; }},
     {"a scatter along another axis", "scatter", "fit the operator",

@@ -19,7 +19,7 @@ namespace {
 using Provider = std::shared_ptr<const LibraryCall> (CallLibraries::*)(const kernel::CallDesc&) const;
 using Calls = CallLibraries;
 
-/// In the order in which they are asked.
+/// Providers in the order in which they are asked.
 constexpr Provider transforms[] = {&Calls::cpu_stand_in, &Calls::fft, &Calls::host};
 constexpr Provider convolutions[] = {&Calls::cpu_stand_in, &Calls::convolution};
 constexpr Provider scatters[] = {&Calls::scatter_add, &Calls::cpu_stand_in, &Calls::host};
@@ -75,7 +75,7 @@ std::shared_ptr<const LibraryCall> CallLibraries::linalg(const kernel::CallDesc&
   return cusolver_call(desc, *context_, linalg_kernels_);
 }
 
-/// cuDNN, and hand-written kernels where cuDNN takes it, by measurement.
+/// Returns a choice between cuDNN and hand-written kernels where cuDNN takes the call; the first run measures them.
 std::shared_ptr<const LibraryCall> CallLibraries::convolution(const kernel::CallDesc& desc) const {
   if (!context_ || !libraries_enabled()) return nullptr;
   auto library =
@@ -91,8 +91,8 @@ std::shared_ptr<const LibraryCall> CallLibraries::convolution(const kernel::Call
                                       Candidates::Choose::by_measurement, key);
 }
 
-/// Atomic additions where sums need not have the same bits in every run, and operands begin at multiples of 16 bytes;
-/// else sorted ones.
+/// Returns atomic additions if sums may differ between runs and operands are aligned to 16 bytes, else sorted
+/// additions.
 std::shared_ptr<const LibraryCall> CallLibraries::scatter_add(const kernel::CallDesc& desc) const {
   auto sorted = generated(desc);
   if (!context_ || !sorted) return sorted;

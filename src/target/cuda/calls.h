@@ -1,5 +1,6 @@
 #pragma once
-// Who answers a call by name: a table of libraries, routines and hand-written kernels (calls.cpp).
+// Chooses the implementation of a call by its name, from a table of libraries, routines and hand-written kernels
+// (calls.cpp).
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -15,15 +16,15 @@ class LinalgKernels;
 
 class CallLibraries {
  public:
-  /// `context` and `handwritten`: null where there is no device; then the CPU's routines stand in for libraries.
+  /// `context` and `handwritten` are null without a device; the CPU's routines then stand in for libraries.
   CallLibraries(Target& target, Context* context, const HandwrittenKernels* handwritten)
       : target_(target), context_(context), handwritten_(handwritten) {}
 
-  /// Returns what the first that takes the call makes of it; null where nobody does, and a composite then goes through
-  /// its body.
+  /// Returns the first provider's implementation of the call. Null if no provider takes it: a composite is then
+  /// replaced by its body.
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const;
 
-  // Each of those who may be asked. Null where it does not take the call.
+  // The providers. Each returns null if it does not take the call.
   std::shared_ptr<const LibraryCall> generated(const kernel::CallDesc& desc) const;  // tile kernels
   std::shared_ptr<const LibraryCall> cpu_stand_in(const kernel::CallDesc& desc) const;
   std::shared_ptr<const LibraryCall> host(const kernel::CallDesc& desc) const;  // the CPU's routine, with copies

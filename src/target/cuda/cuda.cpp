@@ -46,15 +46,15 @@ CudaTarget::CudaTarget(Context* context, Machine machine, bool disk_cache)
   calls_ = std::make_unique<CallLibraries>(*this, context_, handwritten_.get());
   if (!context_) return;
   memory_ = std::make_unique<CudaMemory>(*context_);
-  runtime::begin_in_background(
-      [context] { start_cublaslt(*context); });  // half a gigabyte: nearly every program has a product
+  // The library loads half a gigabyte, and nearly every program has a matmul.
+  runtime::begin_in_background([context] { start_cublaslt(*context); });
 }
 
 CudaTarget::~CudaTarget() = default;
 
 Features CudaTarget::features() const { return features_of(machine()); }
 
-/// Machine code for a source: from disk, else from the compiler.
+/// Returns the cubin of a source from the disk cache, else compiles it.
 std::vector<char> CudaTarget::cubin(const std::string& source) {
   const Digest key = Hasher().text(fingerprint_).text(source).finish();
   if (disk_cache_)
@@ -72,8 +72,8 @@ std::vector<char> CudaTarget::cubin(const std::string& source) {
   return code;
 }
 
-/// Without a device: several kernels share a source, so that the prelude is read once for all of them, and several
-/// sources are compiled side by side.
+/// Compiles without a device. Several kernels share a source, so that NVRTC parses the prelude once for all of them;
+/// the sources are compiled in parallel.
 void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> kernels) {
   const auto threads = static_cast<size_t>(std::max(1, runtime::num_threads()));
   const size_t each = std::clamp<size_t>((kernels.size() + threads - 1) / threads, 1, most_kernels_per_source),
@@ -88,7 +88,7 @@ void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> k
   });
 }
 
-/// Its position in the table, where it may have been before.
+/// Returns the executable of a kernel, from the table if it is known; sets `fresh` if it is new.
 std::shared_ptr<CudaExecutable> CudaTarget::executable(const kernel::Kernel& kernel, bool* fresh) {
   const Digest digest = kernel::digest(kernel);
   std::lock_guard lock(mutex_);
@@ -113,7 +113,8 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::compile(std::span<con
       only_compile(wanted);
     } catch (...) {
       std::lock_guard lock(mutex_);
-      for (const kernel::Kernel& kernel : kernels) loaded_.erase(kernel::digest(kernel));  // they are looked at again
+      for (const kernel::Kernel& kernel : kernels)
+        loaded_.erase(kernel::digest(kernel));  // so that a later call compiles them again
       throw;
     }
     return out;
@@ -127,7 +128,7 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const
                                                                  std::span<const std::vector<size_t>> segments) {
   if (!context_) return compile(kernels);
   std::vector<std::shared_ptr<const Executable>> out;
-  std::vector<std::pair<size_t, size_t>> order;  // long ones first: what begins last should not be what takes longest
+  std::vector<std::pair<size_t, size_t>> order;  // longest first, so that the last to begin does not take longest
   std::vector<std::shared_ptr<CudaExecutable>> made;
   for (size_t k = 0; k < kernels.size(); ++k) {
     bool fresh = false;
@@ -151,8 +152,8 @@ std::vector<KernelUsage> CudaTarget::usage() const {
   return usage_;
 }
 
-/// Every layer of a model asks for the same products, for which algorithms are looked up on disk and cuBLASLt is asked.
-/// Sums of C's rows are no epilogue of cuBLASLt's.
+/// Returns the matmul, kept by descriptor: every layer of a model asks for the same ones, and asking reads the disk
+/// cache and calls cuBLASLt. cuBLASLt has no epilogue that sums C's rows.
 std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& desc) const {
   if (!libraries_enabled() || !context_) return nullptr;
   std::lock_guard lock(dots_mutex_);
@@ -163,7 +164,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
   return found->second = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .others = std::move(own)});
 }
 
-/// Plans take a second to make, and every layer of a model asks for the same one.
+/// Returns the attention, kept by descriptor: a plan takes a second to make, and every layer asks for the same one.
 std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) const {
   if (!libraries_enabled() || !context_) return nullptr;
   std::lock_guard lock(mutex_);
@@ -181,7 +182,8 @@ int gpu_count() { return cuda::device_count(); }
 
 Target& gpu(int ordinal) {
   static std::mutex mutex;
-  static auto& targets = *new std::map<int, cuda::CudaTarget*>;  // compiled programs may outlive static objects
+  static auto& targets =
+      *new std::map<int, cuda::CudaTarget*>;  // never destroyed: compiled programs may outlive static objects
   std::lock_guard lock(mutex);
   auto [at, added] = targets.try_emplace(ordinal, nullptr);
   if (!at->second) {

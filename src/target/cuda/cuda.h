@@ -1,7 +1,7 @@
 #pragma once
-// The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC, launched on the device's stream. Without a
-// device (`offline`) it renders and compiles, and runs nothing: so every kernel of a program can be checked on any
-// machine that has NVRTC.
+// The CUDA target: tile kernels rendered to CUDA C++, compiled by NVRTC and launched on the device's stream. Without a
+// device (`offline`) it renders and compiles but runs nothing, so that every kernel of a program can be checked on any
+// machine with NVRTC.
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,10 +21,10 @@ class HandwrittenKernels;
 
 class CudaTarget final : public Target, public KernelCompiler {
  public:
-  /// For a device.
+  /// A target for a device.
   explicit CudaTarget(Context& context, bool disk_cache = true)
       : CudaTarget(&context, machine_of(context.info()), disk_cache) {}
-  /// Only compiles, for a machine of this description.
+  /// A target that only compiles, for the given machine.
   explicit CudaTarget(const Machine& machine, bool disk_cache = true) : CudaTarget(nullptr, machine, disk_cache) {}
   ~CudaTarget() override;
 
@@ -39,7 +39,7 @@ class CudaTarget final : public Target, public KernelCompiler {
   std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) const override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const override;
   CompileStats stats() const override;
-  /// What ptxas said of everything compiled by this object, not of what the cache had.
+  /// Returns what ptxas reported of every kernel that this object compiled; cached kernels are not among them.
   std::vector<KernelUsage> usage() const;
 
  private:
@@ -53,11 +53,11 @@ class CudaTarget final : public Target, public KernelCompiler {
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
-  mutable std::mutex dots_mutex_;                                                        // while cuBLASLt is asked
+  mutable std::mutex dots_mutex_;                                                        // held while cuBLASLt is asked
   std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;                   // by digest before `expand`
-  mutable std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: not taken
-  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: not taken
-  std::unique_ptr<HandwrittenKernels> handwritten_;  // null where there is no device
+  mutable std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: declined
+  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: declined
+  std::unique_ptr<HandwrittenKernels> handwritten_;                                      // null without a device
   std::unique_ptr<CallLibraries> calls_;
   CompileStats stats_;
   std::vector<KernelUsage> usage_;

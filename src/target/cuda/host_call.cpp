@@ -41,7 +41,7 @@ class HostCall final : public LibraryCall {
         check_result(
             driver().memcpy_htod_async(reinterpret_cast<DevicePtr>(operands[k]), host[k], bytes_[k], context_.stream()),
             "cuMemcpyHtoDAsync");
-    context_.synchronize();  // the copies here go with this call
+    context_.synchronize();  // the copies are part of the call
   }
 
  private:

@@ -1,14 +1,14 @@
 #pragma once
-// Calls that only the CPU has a routine for: the operands are copied to the host, computed there, and the results
-// copied back.
+// Runs calls that only the CPU has a routine for: copies the operands to the host, computes there, and copies the
+// results back.
 #include "kernel/describe/desc.h"
 #include "target/cuda/driver/context.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {
 
-/// Null where the CPU has no such routine either. Waits for the device's stream whenever it runs, and cannot be part of
-/// a recording.
+/// Returns the call, or null if the CPU has no such routine either. Each run waits for the device's stream, and it
+/// cannot be captured.
 std::shared_ptr<const LibraryCall> host_call(const kernel::CallDesc& desc, Context& context);
 
 }  // namespace weft::target::cuda

@@ -13,7 +13,7 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr int64_t sort_lanes = 4096, search_lanes = 256;
-constexpr int64_t grain = 256;  // of buffers in the workspace
+constexpr int64_t grain = 256;  // alignment of buffers in the workspace, in bytes
 
 class RoutineCall final : public LibraryCall {
  public:

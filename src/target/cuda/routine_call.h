@@ -8,8 +8,8 @@
 
 namespace weft::target::cuda {
 
-/// Nothing where the call has no such form. `context`: null where there is no device; the kernels are compiled all the
-/// same. Scratch is the stream's workspace.
+/// Returns the call, or null if it has no such form. Without a device `context` is null, and the kernels are only
+/// compiled. Scratch lies in the stream's workspace.
 std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Target& target, Context* context);
 
 }  // namespace weft::target::cuda

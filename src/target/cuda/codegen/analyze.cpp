@@ -1,5 +1,5 @@
-// What a renderer finds out about a kernel before it writes a line: how many blocks and warps share its iterations, how
-// many threads share its tiles, and how wide their chunks are.
+// Analyses a kernel before it is rendered: how its parallel iterations map to blocks and warps, how many threads a
+// program has, and how many elements a chunk has.
 #include <algorithm>
 #include <bit>
 
@@ -16,14 +16,14 @@ namespace {
 constexpr int most_threads = 1024;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
-constexpr int64_t registers_of_long_rows = 16;  // that a thread has of a row that is walked by several warps
-constexpr int64_t most_kept_bytes = 20 << 10;   // by a warp: 160 registers a thread
-constexpr int max_cluster_size = 8;             // in a cluster, on every device that has them
+constexpr int64_t registers_of_long_rows = 16;  // per thread, of a row that several warps walk
+constexpr int64_t most_kept_bytes = 20 << 10;   // per warp: 160 registers a thread
+constexpr int max_cluster_size = 8;             // every device with clusters supports 8 blocks
 
-/// Of a block, that take an iteration each.
+/// Returns how many warps of a block take one iteration each, in a kernel whose warps store partial rows.
 int warps_of_rows(int iterations) { return iterations >= 256 ? 32 : 16; }
 
-/// Of a parallel loop: the constant that ends it stands in the block before it.
+/// Returns the number of iterations of a parallel loop. Its end is a constant in the block that contains the loop.
 int iterations_of(const Block& block, const kernel::Inst& loop) {
   const auto end = std::find_if(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) {
     return i.op == Op::constant && i.results[0] == loop.args[1];
@@ -34,8 +34,8 @@ int iterations_of(const Block& block, const kernel::Inst& loop) {
 
 }  // namespace
 
-/// The largest tile decides on the number of threads, the narrowest elements that lie side by side on the width of a
-/// chunk.
+/// Collects the facts that the choice of threads and chunks needs: the largest tile sets the number of threads, the
+/// narrowest element of a contiguous access sets the width of a chunk.
 void Renderer::analyze(const Block& block) {
   for (const Inst& inst : block.insts) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
@@ -73,8 +73,9 @@ void Renderer::analyze(const Block& block) {
   }
 }
 
-/// Of a parallel loop each block of a cluster takes an iteration; of many iterations with tiles of two axes, which are
-/// small, each warp. Warps also take those that leave lines (render_lines.cpp).
+/// Maps the iterations of a parallel loop. By default each block of a cluster takes one. Where there are more than a
+/// cluster has blocks, and tiles of two axes (they are small), each warp takes one. Warps also take iterations that
+/// store partial rows (render_lines.cpp).
 void Renderer::distribute_iterations() {
   if (!planes_ || parallel_loops_ != 1) return;
   const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(),
@@ -105,9 +106,8 @@ void Renderer::analyze_loop(const Inst& loop) {
         if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
 }
 
-/// Chunks of rows that are walked by several warps: the narrower, the fewer elements lie behind the end of a row that
-/// does not fill its tile, and the less there is to exchange between warps. Four elements where two leave no register
-/// out.
+/// Returns the width of chunks for rows that several warps walk: 2 where that saves registers compared with 4, else 4.
+/// Narrow chunks leave fewer elements past the end of a row that does not fill its tile.
 int Renderer::vec_of_long_rows() const {
   const auto filled = filled_.find(walked_);
   const int64_t length = filled == filled_.end() ? walked_ : filled->second, threads = walked_ / registers_of_long_rows;
@@ -115,9 +115,9 @@ int Renderer::vec_of_long_rows() const {
   return registers(2) < registers(4) ? 2 : 4;
 }
 
-/// Of kernels whose warps leave lines: left to itself, the device's compiler takes so few registers that it has few
-/// loads under way. Of kernels that walk rows: their grid is made for as many programs at once as fit with all the
-/// registers that a thread can have, or half of them where rows are long.
+/// Returns the number of blocks for __launch_bounds__, or 0. With partial rows a bound is needed because ptxas
+/// otherwise uses so few registers that few loads are in flight. A kernel that walks rows has a grid sized for as many
+/// concurrent programs as fit with all registers that a thread can have (with half of them for long rows).
 int Renderer::min_blocks() const {
   if (!partial_rows_.empty()) return std::max(1, most_threads / threads_);
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
@@ -135,10 +135,10 @@ void Renderer::choose_threads() {
     threads_ = 32 * iterations_;
     return;
   }
-  // Reductions and products are cheaper among fewer threads with more registers each, as long as what is loaded fits
-  // into them. Where two blocks at most share an SM's memory, they need many threads.
+  // Reductions and dots are cheaper with fewer threads that have more registers each, as long as the loaded data fits.
+  // Where shared memory leaves room for at most two blocks on an SM, they need many threads.
   const bool few_blocks = local_bytes_ > few_blocks_bytes;
-  // What takes sums of lines and of planes (attention of one query) has little to compute and much to wait for.
+  // Reductions of rank-1 and rank-2 tiles together mean attention of one query: little arithmetic, much latency.
   const bool short_ways = lines_ && planes_;
   const int chunks = few_blocks     ? 1
                      : short_ways   ? std::max(1, 8 / vec_)
@@ -146,16 +146,16 @@ void Renderer::choose_threads() {
                      : reduces_     ? (loads_ <= 2 ? 4 : 2)
                      : transposes_  ? 2
                                     : 1;
-  // A row of up to 1024 elements is one warp's, which needs nobody else's sums; so is one of 2048 if that leaves it
-  // registers to compute with.
+  // One warp reduces a row of up to 1024 elements alone, without exchange between warps; also one of 2048 if enough
+  // registers remain.
   const bool one_warp =
       lines_ && !short_ways && cluster_ == 1 &&
       (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;
-  // Rows that are walked: the fewer threads, the cheaper the sums of a row; what is carried from row to row then fills
-  // their registers. Rows that are longer than a warp's share out their sums anyway: twice the threads have twice the
-  // loads under way.
+  // Rows that are walked: fewer threads make the reduction of a row cheaper, and the carried tiles fill their
+  // registers. Rows too long for one warp are exchanged between warps anyway, so twice the threads keep twice the loads
+  // in flight.
   else if (walks())
     threads_ = static_cast<int>(
         std::clamp<int64_t>(walked_ / (walks_long_rows() ? registers_of_long_rows : 32), 32, most_threads));

@@ -16,9 +16,9 @@ namespace weft::target::cuda {
 
 namespace {
 
-constexpr size_t most_argument_words = 4090;  // a kernel takes 32764 bytes of arguments
+constexpr size_t most_argument_words = 4090;  // a kernel's arguments have at most 32764 bytes
 constexpr int64_t default_shared_bytes = 48 << 10;
-constexpr int portable_cluster = 8;  // blocks that every device with clusters takes
+constexpr int portable_cluster = 8;  // that every device with clusters supports
 
 bool aligned(std::span<const Segment> segments) {
   return std::all_of(segments.begin(), segments.end(), [](const Segment& s) {
@@ -27,7 +27,7 @@ bool aligned(std::span<const Segment> segments) {
   });
 }
 
-/// How many segments the table of a launch has room for: powers of two, so that few kernels are made.
+/// Returns how many segments the entry of a launch has room for: a power of two, so that few entries are compiled.
 size_t capacity_for(size_t segments, size_t most) {
   return std::min(most, std::max<size_t>(8, std::bit_ceil(segments)));
 }
@@ -109,7 +109,7 @@ void CudaExecutable::begin(size_t segments) const {
   runtime::begin_in_background([self = shared_from_this(), variant] { self->entry(variant); });
 }
 
-/// In a launch.
+/// Returns the largest number of segments in a launch.
 size_t CudaExecutable::most_segments() const {
   return (most_argument_words - 2) / (kernel_.params.size() + kernel_.symbols.size() + 1);
 }
@@ -123,8 +123,8 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   config.block_x = static_cast<unsigned>(entry.threads);
   config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
   config.stream = context_->stream();
-  // Its blocks may begin while the last ones of the kernel before it run: the code itself waits for what that kernel
-  // writes (render.cpp).
+  // Its blocks may start while the last ones of the preceding kernel run: the code waits for that kernel's writes
+  // (render.cpp).
   LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
   early.value.programmatic_stream_serialization_allowed = 1;
   const bool follows = context_->next_follows_a_kernel();

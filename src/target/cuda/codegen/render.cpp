@@ -127,8 +127,9 @@ void Renderer::block(const Block& block) {
   }
 }
 
-/// Where a few clusters are there, what rests on nothing that has to be waited for (angles of a rotation,
-/// masks) is made while the kernel before ends.
+/// Returns the instructions of a block in the order in which they are rendered. With clusters, which start few at a
+/// time, pure instructions that need no data of the preceding kernel (angles of a rotation, masks) come first and run
+/// while that kernel ends.
 std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   std::vector<const Inst*> early, late;
   std::set<Value> waiting;
@@ -147,7 +148,7 @@ std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
   return early;
 }
 
-/// Does the instruction look at memory that may still be on its way when the kernel begins?
+/// Returns whether the instruction accesses memory that the preceding kernel may still be writing.
 bool Renderer::waits_for_memory(const Inst& i) const {
   const auto late = [&](Ref ref) {
     return ref >= 0 && !is_local(ref) && !kernel_.params[static_cast<size_t>(ref)].constant;
@@ -166,8 +167,9 @@ bool Renderer::waits_for_memory(const Inst& i) const {
   });
 }
 
-/// In the outermost block, so that what was waited for is known everywhere behind it. What is written stays behind the
-/// wait by itself, and as a sum its address would no longer be seen to take whole words.
+/// Waits for the preceding kernel (programmatic dependent launch), in the outermost block, so that everything after it
+/// sees the wait. Addresses that are read depend on the wait's result, so that ptxas cannot move loads before it.
+/// Written buffers need no such dependence, and the added offset would hide the alignment that wide stores need.
 void Renderer::arrive() {
   arrived_ = true;
   add("const i64 arrived = early ? wait_for_previous() : 0;");
@@ -251,18 +253,19 @@ void Renderer::convert(const Inst& i) {
   arithmetic(result, text(at(from)));
 }
 
-/// A cast of numbers of which two lie in a register: each takes one instruction to get out of the word, and two or
-/// three out of what the device's compiler has cut the word into.
+/// Returns whether `cast` converts bfloat16 values that lie in registers in pairs. from_bf16 takes one instruction a
+/// value to unpack the word; what ptxas makes of the general form takes two or three.
 bool Renderer::in_halves(const Inst& cast) const {
   const kernel::Type& from = type(cast.args[0]);
   return cast.op == Op::cast && from.dtype == bfloat16 && from.rank() > 0 &&
          layout_of(cast.args[0]).registers() % 2 == 0;
 }
 
-/// The blocks of a cluster take an iteration each, in the outermost block of code. What they keep they leave in
-/// everybody's shared memory, and all go on side by side until the last such loop; what that one keeps is left in the
-/// first block's, which goes on alone if there is more to do. Blocks are known to be there before anything is left with
-/// them. Where each warp takes an iteration it is a program of its own, which waits for nobody.
+/// Renders a parallel loop of the outermost block. Each block of a cluster takes one iteration. Local stores of every
+/// loop but the last go to the shared memory of all blocks, and all blocks continue. Stores of the last loop go to the
+/// first block, which continues alone if instructions follow. A barrier comes before the first remote store, because
+/// all blocks must have started by then. Where each warp takes an iteration, the warp acts as a program of its own,
+/// without block barriers.
 void Renderer::parallel(const Inst& i) {
   const Block& body = i.blocks[0];
   const bool first = iterations_begun_++ == 0, last = iterations_begun_ == parallel_loops_;
@@ -285,8 +288,8 @@ void Renderer::parallel(const Inst& i) {
   dirty_.clear(), read_.clear();
 }
 
-/// Tiles are distributed over the lanes of a warp, and what they exchange is in a part of the memory that is the
-/// warp's. Nothing but scalars comes from outside.
+/// Renders an iteration that one warp takes: tiles are distributed over its 32 lanes, and it exchanges through its own
+/// part of shared memory. Only scalars come from outside the loop.
 void Renderer::by_warps(const Block& body) {
   const int block_threads = std::exchange(threads_, 32);
   const int64_t block_exchange = std::exchange(exchange_bytes_, 0);
@@ -334,7 +337,7 @@ void Renderer::loop(const Inst& i) {
                    at(i.args[2])));
   block(body);
   const std::vector<Value>& next = body.insts.back().args;
-  // A carried value that another one takes over is read before it is written.
+  // A carried value that becomes another carried value is copied before it is overwritten.
   std::vector<std::string> sources;
   for (size_t k = 0; k < next.size(); ++k) {
     const Value to = body.arguments[k + 1];
@@ -375,8 +378,8 @@ void Renderer::when(const Inst& i) {
   loop_hazards(i.blocks[0]);
 }
 
-/// A thread leaves the block out where none of its registers needs it: one branch for all of them. What is the same in
-/// every lane is one scalar.
+/// Renders a `when` with results. A thread skips the block if none of its registers needs it: one branch for all of
+/// them. Operands that are the same in every lane need one scalar.
 void Renderer::when_with_values(const Inst& i) {
   const auto uniform = [&](Value v) { return type(v).rank() == 0 || splat_[static_cast<size_t>(v)]; };
   const std::vector<Value> read = kernel::reads(i);
@@ -406,7 +409,7 @@ void Renderer::when_with_values(const Inst& i) {
   if (!scalar) close();
 }
 
-/// The block's instructions on one lane, a scalar each; what it yields goes to `targets`.
+/// Renders the block's instructions as scalars for one lane and assigns what it yields to `targets`.
 void Renderer::on_lane(const Block& block, const std::vector<std::string>& targets) {
   for (const Inst& i : block.insts) {
     const auto define = [&](Value v, const std::string& text) {
@@ -461,8 +464,8 @@ std::string Renderer::signature(const std::string& symbol) const {
   return text + ") {\n";
 }
 
-/// What is constant while the kernel runs is said to be so: the compiler then reads it when it likes, by way of a cache
-/// that nobody keeps up to date.
+/// Returns the __global__ function. Parameters that are constant while the kernel runs are declared const __restrict__,
+/// so that the compiler may read them at any time through the read-only cache.
 std::string Renderer::entry(const std::string& symbol) const {
   const int block = threads_ * programs_;
   const bool many = variant_.segments > 1;
@@ -484,7 +487,7 @@ std::string Renderer::entry(const std::string& symbol) const {
     text += "const i64 grid";
   }
   text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
-  // Said of all threads: the compiler then sees which registers lie behind the end of a tile that is not full.
+  // The range of t, for all threads: the compiler then sees which registers lie past the end of a partly filled tile.
   text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
   text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",
                                        cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
@@ -493,7 +496,7 @@ std::string Renderer::entry(const std::string& symbol) const {
                                "+ threadIdx.x / {} * {};\n",
                                programs_, threads_, threads_, exchange_bytes_ + local_bytes_);
   if (many) {
-    // The segment whose range holds this program, by halving.
+    // A binary search for the segment whose range holds this program.
     text +=
         "  const int n = (int)table.v[0];\n  if (program >= table.v[1 + n]) return;\n  int low = 0, high = n;\n"
         "  while (high - low > 1) { const int middle = (low + high) / 2; if (program >= table.v[1 + middle]) low = "
@@ -521,8 +524,8 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
-  // Programs of one warp share a block: an SM holds only so many blocks. Those of longer rows leave sooner
-  // in twos.
+  // Programs of one warp share a block, because the number of blocks on an SM is limited. With long rows only two do,
+  // so that blocks end sooner.
   if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
     programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
   std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");

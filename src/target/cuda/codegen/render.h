@@ -1,7 +1,7 @@
 #pragma once
-// Renders tile kernels as CUDA C++. A program of the grid is run by a fixed number of threads; the elements of a tile
-// are distributed over them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts and
-// dots move elements between threads, through lanes and shared memory.
+// Renders tile kernels as CUDA C++. A fixed number of threads runs one program of the grid. The elements of a tile are
+// distributed over them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts,
+// transposes and dots move elements between threads, through lanes and shared memory.
 #include <string>
 
 #include "kernel/tile.h"
@@ -9,21 +9,21 @@
 
 namespace weft::target::cuda {
 
-/// Which of a kernel's entries: `aligned` where all buffers begin on 16 bytes.
+/// An entry of a kernel. `aligned`: all buffers begin at multiples of 16 bytes.
 struct Variant {
   bool aligned = true;
-  int segments = 1;  // how many a launch carries at most; 1: buffers and symbols are the arguments themselves
+  int segments = 1;  // of a launch, at most; with 1, buffers and symbols are the arguments themselves
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
-/// Of more programs a launch does not begin before the kernel before it has ended, and does not let the next one begin:
-/// each block would pay for what only the first ones win.
+/// Larger launches do not use programmatic dependent launch, neither at their begin nor at their end: every block would
+/// pay for it, and only the first ones gain.
 inline constexpr int64_t most_early_programs = 32768;
 
-/// Instructions of some architectures only.
+/// Instructions that only some architectures have.
 struct Features {
   bool warpgroups = false;  // wgmma: sm_90a
-  bool clusters = false;    // blocks that see each other's shared memory: from sm_90 on
+  bool clusters = false;    // with distributed shared memory: sm_90 and later
 };
 inline Features features_of(const Machine& machine) { return {machine.arch == "sm_90a", machine.has_clusters()}; }
 
@@ -31,14 +31,14 @@ struct Rendered {
   std::string source;  // without the prelude
   std::string symbol;  // the entry
   int threads = 32;    // of a block
-  int programs = 1;    // that a block runs side by side
+  int programs = 1;    // programs that a block runs at once
   int64_t shared_bytes = 0;
-  int blocks = 1;  // that run one program's parallel loop side by side: a cluster
+  int blocks = 1;  // of the cluster that runs a program
 };
 
-/// `kernel` is expanded (kernel/expand/expand.h). Entry arguments: one segment: a pointer for each parameter, an i64
-/// for each symbol, the grid (i64). Several: one structure of i64: the number of segments; where each segment's
-/// programs begin, and where the last one's end; then for each segment its pointers and symbols.
+/// Renders a kernel that is already expanded (kernel/expand/expand.h). Arguments of the entry with one segment: a
+/// pointer per parameter, an i64 per symbol, the grid (i64). With several: one structure of i64 with the number of
+/// segments, the first program of each and the end of the last, then the pointers and symbols of each.
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {},
                 const Features& features = {});
 

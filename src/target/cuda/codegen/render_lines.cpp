@@ -1,7 +1,7 @@
-// Parallel loops whose iterations leave a line each in a local buffer, which is reduced behind the loop (sums of
-// columns): warps take the iterations. A block puts the lines of its warps together first, so that one line a block
-// travels through the cluster. Iterations are distributed so that this is the order of the reduction (kernel/tile.h):
-// the highest bits of an iteration's number are its warp's.
+// Renders parallel loops whose iterations each store one row into a local buffer that is reduced after the loop (column
+// sums). Each warp takes an iteration. A block first reduces the partial rows of its warps, so that one row a block
+// travels through the cluster. The highest bits of an iteration's index are its warp, so that the order of the
+// reduction is that of kernel/tile.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,11 +27,11 @@ void visit_all(const Block& block, const Visit& visit) {
 
 }  // namespace
 
-/// By local buffer the elements of a line; nothing where the kernel does anything else with any of them.
+/// Returns the width of the rows by local buffer; empty if the kernel uses any of these buffers in another way.
 std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, int iterations) const {
   std::map<Ref, int64_t> lines;
   const Value iteration = loop.blocks[0].arguments[0];
-  std::map<Value, int64_t> times;  // by a scalar: what the iteration's number is multiplied by
+  std::map<Value, int64_t> times;  // by scalar: the factor of the iteration's index
   std::map<Value, int> uses;
   visit_all(kernel_.body, [&](const kernel::Inst& i) {
     for (Value v : i.args) ++uses[v];
@@ -67,7 +67,7 @@ std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, in
   return plain && static_cast<Ref>(lines.size()) == locals ? lines : std::map<Ref, int64_t>{};
 }
 
-/// Those of the warps, and behind them in the first block those of all blocks.
+/// Returns the elements of a buffer: the warps' rows, followed in the first block by the rows of all blocks.
 int64_t Renderer::row_elements(Ref ref) const {
   return (iterations_ + (cluster_ > 1 ? cluster_ : 0)) * partial_rows_.at(ref);
 }
@@ -76,7 +76,7 @@ std::string Renderer::row_of_warp(Ref ref) const {
   return fmt::format("({} + ((block_t >> 5) - rank) * {})", buffer(ref), partial_rows_.at(ref));
 }
 
-/// Text that reduces element k of `count` lines from `first` on into x[0].
+/// Renders the reduction of element k of `count` rows that begin at `first`, into x[0].
 void Renderer::reduce_partial_rows(const std::string& first, int64_t width, int count, Dtype dtype,
                                    kernel::Reducer reducer) {
   add(fmt::format("{} x[{}];", type_name(dtype), count));
@@ -88,7 +88,8 @@ void Renderer::reduce_partial_rows(const std::string& first, int64_t width, int 
   }
 }
 
-/// Behind the loop, in every block: what its warps have left goes to the first block, which goes on alone.
+/// Renders the end of the loop in every block: the reduced row of its warps goes to the first block, which continues
+/// alone.
 void Renderer::gather_rows() {
   sync();
   if (cluster_ == 1) return;
@@ -105,7 +106,7 @@ void Renderer::gather_rows() {
   add("if (cluster_rank() != 0) return;");
 }
 
-/// The reduction of a buffer's lines, in place of the tile that it would be of.
+/// Renders the reduction of a buffer's rows, in place of the load and the reduction of a tile.
 void Renderer::reduction_of_rows(const kernel::Inst& inst, Ref ref) {
   const int64_t width = partial_rows_.at(ref);
   const Layout to = layout_of(inst.type);

@@ -1,14 +1,12 @@
-// Products of matrices in memory, on tensor cores (kernel::Op::matmul). Pieces of both sides come into a ring in shared
-// memory by asynchronous copies of 16 bytes, some steps ahead of the products. Sums stay in registers; at the end the
-// tile lies in the local buffer, whose memory the ring has used before. There are two ways to multiply: warps that read
-// fragments by ldmatrix (mma.sync, from sm_80 on), and warpgroups that let the tensor cores read shared
-// memory (wgmma, sm_90a), where the schedule has pieces of 64 in a ring of at least three: there four warps take rows
-// of the tile with all their columns.
+// Renders kernel::Op::matmul, a matrix product on tensor cores. Asynchronous copies of 16 bytes fill a ring of K slices
+// in shared memory some slices ahead. The accumulators stay in registers and are stored to the local buffer at the end;
+// the ring uses that buffer's memory before. There are two ways to multiply: warps that read fragments by ldmatrix
+// (mma.sync, sm_80 and later), and warpgroups whose tensor cores read shared memory (wgmma, sm_90a) where K slices have
+// depth 64 and the ring at least three stages. A warpgroup computes rows of the tile over all columns.
 //
-// A piece of a side is lines of chunks of 16 bytes, lines along the axis that is not contiguous in memory: [i][k], or
-// [k][i], which is read transposed. Chunk c of line l lies at c ^ (l mod 8) (swizzled<…> in the prelude), so that eight
-// chunks below each other lie in different banks; for wgmma lines are cut into panels of 128 bytes, one after the
-// other.
+// A slice of an operand consists of lines along the axis that is contiguous in memory, in chunks of 16 bytes: [i][k],
+// or [k][i], which is read transposed. Chunk c of line l is stored at c ^ (l mod 8) (swizzled<…> in the prelude), so
+// that the same chunk of eight lines lies in different banks. For wgmma, lines are cut into panels of 128 bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,14 +19,14 @@ namespace weft::target::cuda {
 using kernel::Inst;
 using kernel::no_value;
 
-/// One side of the product: A, or B with its columns as lines.
+/// One operand: A, or B with its columns as lines.
 struct Renderer::MatmulSide {
   const char* name;
   kernel::Ref ref;
   kernel::Value start, limit;
   Dtype dtype;
   int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
-  bool transposed = false;                                      // lines along k
+  bool transposed = false;                                      // lines run along the other axis, one line per k
   bool asynchronous = false;
   bool whole_depth = false;  // k is a multiple of `depth`
   bool panels = false;
@@ -65,7 +63,7 @@ int64_t Renderer::ring_bytes(const Inst& inst) const {
                                                 inst.schedule.depth * dtype_of(inst.left).size();
 }
 
-/// Before the loop: which chunks a thread copies.
+/// Renders what comes before the loop: which chunks a thread copies.
 void Renderer::matmul_source(const MatmulSide& s) {
   const char* n = s.name;
   add(fmt::format("const int {0}_line = t / {1}, {0}_chunk = t % {1};", n, s.chunks()));
@@ -74,16 +72,16 @@ void Renderer::matmul_source(const MatmulSide& s) {
   if (s.limit != no_value) add(fmt::format("const int {}_limit = (int)imin<i64>({}, {});", n, at(s.limit), s.extent));
 }
 
-/// In `fill`: the chunks of the next piece, which begins at `k` and goes to `slot`.
+/// Renders the body of `fill`: the copies of the slice that begins at `k` into `slot`.
 void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   const std::string n = s.name;
   const int64_t at_once = threads_ / s.chunks(), iterations = std::max<int64_t>(1, s.lines() / at_once);
   const std::string enough =
-      s.lines() < at_once ? fmt::format("if ({}_line < {}) ", n, s.lines()) : "";  // powers of two, all of them
+      s.lines() < at_once ? fmt::format("if ({}_line < {}) ", n, s.lines()) : "";  // both are powers of two
   const std::string line = fmt::format("({}_line + i * {})", n, at_once),
                     to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.position(), line, n);
   const std::string from = fmt::format("{}_from + i * {}ll", n, at_once * s.line_stride());
-  // What exists along the lines, and along a line.
+  // The bounds across lines and within a line.
   const std::string line_end = s.transposed          ? (s.whole_depth ? "" : "depth - k")
                                : s.limit == no_value ? ""
                                                      : n + "_limit";
@@ -114,13 +112,14 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   add(fmt::format("{}_from += {}ll;", n, s.depth * s.depth_stride));
 }
 
-/// Fragments of one step along k: `rows` (A) lie in 16 by 16 (float32: 16 by 8) with the lower half of k in the first
-/// two of the four registers; of B two columns of tiles share them, and each has its halves of k beside each other.
+/// Renders reading the fragments of one step along k. A: 16 x 16 (float32: 16 x 8), the lower half of k in the first
+/// two of the four registers. B: four registers hold two adjacent column tiles, with the two k halves of each side by
+/// side.
 void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first) {
   const bool right = s.name[0] == 'b', wide = s.dtype == float32;
+  // `half` and `depth_half`: which half of i and of k a lane points at.
   const std::string half = right ? "(lane >> 4)" : "(lane >> 3 & 1)",
-                    depth_half =
-                        right ? "(lane >> 3 & 1)" : "(lane >> 4)";  // which half of i, which of k a lane points at
+                    depth_half = right ? "(lane >> 3 & 1)" : "(lane >> 4)";
   const std::string space = fmt::format("slot + {}", offset), to = fmt::format("{}_part[step & 1][i]", s.name);
   open(fmt::format("EACH (int i = 0; i < {}; ++i)", warp_extent / 16));
   if (!s.transposed) {
@@ -141,7 +140,8 @@ void Renderer::matmul_fragments(const MatmulSide& s, int64_t offset, int warp_ex
   close();
 }
 
-/// The steps of one piece by warps: fragments of the next step are read while those of this one are multiplied.
+/// Renders the multiplication of one slice by warps. The fragments of the next step are read during the products of
+/// this one.
 void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
   const kernel::MatmulSchedule& how = inst.schedule;
   const int tall = how.rows / 16, broad = how.columns / 16;
@@ -162,11 +162,11 @@ void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const Matm
   close();
 }
 
-/// The same by warpgroups, each with some times 64 rows of A and all columns. What they do is waited for one
-/// piece later.
+/// Renders the multiplication of one slice by warpgroups, each with a multiple of 64 rows of A and all columns. The
+/// wait for it comes one slice later.
 void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
-  // Where a side begins, and which bytes lie between panels and between groups of eight lines, in units of 16 bytes
-  // (PTX: matrix descriptors, swizzled by 128 bytes).
+  // Matrix descriptor (PTX ISA, wgmma, 128-byte swizzle): the address, and the strides between panels and between
+  // groups of eight lines, in units of 16 bytes.
   const auto matrix = [](const MatmulSide& s, const std::string& at) {
     const uint64_t panels = s.transposed ? static_cast<uint64_t>(s.depth) * 128 / 16 : 1;
     return fmt::format("((u64)(({}) >> 4) | {:#x}ull)", at, panels << 16 | uint64_t{64} << 32 | uint64_t{1} << 62);
@@ -181,7 +181,7 @@ void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const
     registers += fmt::format("{}%{}", r ? ", " : "", r);
     operands += fmt::format("{}\"+f\"(sum[i][{}][{}])", r ? ", " : "", r / 4, r % 4);
   }
-  // 64 rows are 8192 bytes; a step of 16 along k is 32 bytes of a line, or two groups of eight lines.
+  // 64 rows have 8192 bytes. A step of 16 along k is 32 bytes of a line, or two groups of eight lines.
   add(fmt::format(
       "EACH (int step = 0; step < {}; ++step) EACH (int i = 0; i < {}; ++i) asm volatile(\"{{.reg .pred p; "
       "setp.ne.b32 p, 1, 0; "
@@ -205,7 +205,7 @@ void Renderer::matmul(const Inst& inst) {
   const kernel::MatmulSchedule& how = inst.schedule;
   const MatmulSide a = matmul_side(inst, false), b = matmul_side(inst, true);
   const bool groups = by_warpgroups(inst);
-  const int ahead = how.stages - (groups ? 2 : 1);  // pieces on their way; of groups one more is being read
+  const int ahead = how.stages - (groups ? 2 : 1);  // slices in flight; warpgroups still read one more
   const int64_t stage = a.bytes() + b.bytes(), last = (how.stages - 1) * stage;
   const int warps_across = static_cast<int>(inst.type.dims[1] / how.columns),
             blocks = static_cast<int>(inst.type.dims[0] / 64) * 128 / threads_;
@@ -231,7 +231,7 @@ void Renderer::matmul(const Inst& inst) {
   add(fmt::format(
       "EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) EACH (int q = 0; q < 4; ++q) sum[i][j][q] = 0.0f;",
       tall, broad));
-  sync();  // what lay in the ring's memory has been read
+  sync();  // all reads of earlier data in the ring's memory are done
   open(fmt::format("EACH (int s = 0; s < {}; ++s)", ahead));
   add(fmt::format("if (s * {} < depth) fill(s * {}, ring + s * {});", how.depth, how.depth, stage));
   add("commit_copies();");

@@ -1,5 +1,5 @@
-// Loads, stores and what must lie between them. Where the elements of a thread's chunk lie side by side and are known
-// to begin on a multiple of their size, they travel in words of up to 16 bytes.
+// Renders loads, stores and the barriers between them. Where a thread's chunk is contiguous and aligned to its size, it
+// travels in words of up to 16 bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Dtype Renderer::dtype_of(Ref ref) const {
   return is_local(ref) ? kernel_.locals[k - kernel_.params.size()].dtype : kernel_.params[k].dtype;
 }
 
-/// Bools are bytes that are 0 or not.
+/// Returns the C++ type in memory. A bool is a byte.
 std::string Renderer::memory_type(Ref ref) const { return dtype_of(ref) == bool_ ? "u8" : type_name(dtype_of(ref)); }
 
 std::string Renderer::buffer(Ref ref) const {
@@ -34,12 +34,13 @@ std::string Renderer::buffer(Ref ref) const {
                      kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share);
 }
 
-/// A local buffer of which each block of a cluster has its own part.
+/// Returns whether each block of a cluster has its own part of this local buffer.
 bool Renderer::in_shares(Ref ref) const {
   return cluster_ > 1 && is_local(ref) && kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share > 0;
 }
 
-/// Where a store goes: in an iteration, to the first block's memory, or to that of the block with the number `to`.
+/// Returns the pointer that a store writes to. Within an iteration: its warp's partial row, the block's own share, or
+/// the memory of the first block (last loop) or of block `t` (earlier loops).
 std::string Renderer::stored_buffer(Ref ref) const {
   if (iteration_ != Iteration::none && partial_rows_.contains(ref)) return row_of_warp(ref);
   if (iteration_ == Iteration::none || !is_local(ref) || in_shares(ref)) return buffer(ref);
@@ -48,12 +49,12 @@ std::string Renderer::stored_buffer(Ref ref) const {
                      offset);
 }
 
-/// Where the elements of a tile lie: text of the address and of the guard of one element, and whether chunks of `vec`
-/// lie side by side.
+/// How a tile is accessed: text of the address and of the bounds check of one element, and whether chunks of `vec`
+/// elements are contiguous.
 struct Renderer::Slice {
   std::string address, guard;
   bool wide = false;         // chunks travel as words
-  bool whole_chunks = true;  // the limit falls between chunks
+  bool whole_chunks = true;  // the bound never falls within a chunk
 };
 
 Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Layout& s) {
@@ -65,7 +66,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   else if (tile.rank() == 2)
     position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
   out.address = at(offset);
-  bool flat = tile.rank() > 0;  // the whole tile is one contiguous stretch, or every row of it holds whole chunks
+  bool flat = tile.rank() > 0;  // the tile is contiguous, or every row of it consists of whole chunks
   bool aligned = divisor(offset) % s.vec == 0;
   for (int k = 0; k < tile.rank(); ++k) {
     const auto axis = static_cast<size_t>(k);
@@ -90,7 +91,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
 
 namespace {
 
-/// Text of a chunk's transfer in words: from and to are pointers to its first element.
+/// Returns the text that copies a chunk in words; `from` and `to` point at its first element.
 std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
@@ -108,7 +109,7 @@ std::string put_words(const std::string& to, const std::string& from, int64_t by
   return text;
 }
 
-/// The 32 bits that a word is filled with where every element is `number`.
+/// Returns the 32 bits of a word whose elements all equal `number`; empty where elements are wider.
 std::optional<uint32_t> filling(Number number, Dtype t) {
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
   if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
@@ -117,8 +118,8 @@ std::optional<uint32_t> filling(Number number, Dtype t) {
   return t.size() == 4 ? v : t.size() == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
 }
 
-/// The transfer of a chunk that is there or not, in words. Something is read in any case (from the start of the
-/// buffer), so that loads wait for no condition and many of them are under way at once.
+/// Returns the text that copies a chunk only if `there`, in words, and fills it with `other` otherwise. It always reads
+/// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
                      int64_t bytes, bool now) {
   const int64_t word = std::min<int64_t>(bytes, 16);
@@ -142,11 +143,11 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 }  // namespace
 
-/// The compiler would read as late as it can, one thing after the other.
+/// Returns whether the load is volatile assembly: otherwise the compiler delays loads and serialises them.
 bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
 
-/// Loads whose values are stored in scratch as they are and wanted nowhere else. (Another block's scratch is out of the
-/// copies' reach.)
+/// Finds loads whose only use is a store to a local buffer of this block: they become asynchronous copies. Also finds
+/// casts that have no reader.
 void Renderer::find_copies(const kernel::Block& block) {
   std::map<Value, int> uses;
   const std::function<void(const kernel::Block&)> count = [&](const kernel::Block& b) {
@@ -157,7 +158,7 @@ void Renderer::find_copies(const kernel::Block& block) {
   };
   count(block);
   const std::function<void(const kernel::Block&)> forget_unused =
-      [&](const kernel::Block& b) {  // what is widened and never looked at
+      [&](const kernel::Block& b) {  // a cast without a reader does not count as one
         for (const Inst& inst : b.insts) {
           if (inst.op == Op::cast && uses[inst.results[0]] == 0) unseen_.insert(inst.results[0]), --uses[inst.args[0]];
           for (const kernel::Block& inner : inst.blocks) forget_unused(inner);
@@ -180,7 +181,7 @@ void Renderer::find_copies(const kernel::Block& block) {
   find(block);
 }
 
-/// Does a load take whole words of 16 bytes that are there or zeros?
+/// Returns whether a load copies words of 16 bytes that are in bounds as a whole or zero.
 bool Renderer::copies_words(const Inst& load) {
   const Layout layout = layout_of(load.type);
   const bool filled = load.args[1] == kernel::no_value || filling(load.number, load.type.dtype) == 0u;
@@ -188,8 +189,8 @@ bool Renderer::copies_words(const Inst& load) {
          layout.vec * load.type.dtype.size() % 16 == 0 && load.type.dtype != bool_;
 }
 
-/// From memory into scratch, past the registers. Threads wait for their own copies before they read what they have
-/// copied.
+/// Renders an asynchronous copy from global to shared memory, without registers. Each thread waits for its own copies
+/// before it reads (finish_copies).
 void Renderer::copy_row(const Inst& load, const Inst& store) {
   before_read(load.ref);
   before_write(store.ref);
@@ -218,10 +219,10 @@ void Renderer::finish_copies() {
 
 void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
-  if (partial_row_loads_.contains(result)) return;  // by what reduces it
+  if (partial_row_loads_.contains(result)) return;  // loaded where it is reduced
   if (copied_.contains(result)) {
     const Slice s = slice(inst, inst.type, 1, layout_of(inst.type));
-    if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // by the store
+    if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // copied by the store
     copied_.erase(result);
   }
   if (is_local(inst.ref)) finish_copies();
@@ -289,7 +290,7 @@ void Renderer::store(const Inst& inst) {
   if (!s.wide)
     return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),
                            guard.empty() ? "" : fmt::format("if ({}) ", guard), one));
-  // A chunk is put together in registers of its own where the value is nowhere stored.
+  // A value without registers of its own is first written to an array.
   std::string from = names_[static_cast<size_t>(value)];
   const bool in_registers = at(value) == from + "[r]";
   if (!in_registers) {
@@ -342,7 +343,7 @@ void Renderer::scatter(const Inst& inst) {
                   at(inst.args[1]), at(inst.args[0])));
 }
 
-/// Into the L2, a line a thread.
+/// Renders prefetching to the L2, one cache line a thread.
 void Renderer::prefetch(const Inst& inst) {
   constexpr int64_t line = 128;
   const int64_t lines = (inst.number.i * dtype_of(inst.ref).size() + line - 1) / line;
@@ -350,7 +351,8 @@ void Renderer::prefetch(const Inst& inst) {
                   buffer(inst.ref), at(inst.args[0]), line));
 }
 
-/// One lane after the other in the order of their numbers, by one thread: sums come out the same every time.
+/// Renders an atomic addition. One thread adds the lanes in ascending order, so that the sums of a program are the same
+/// in every run.
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = type(inst.args[0]).dtype;
   const int64_t n = type(inst.args[0]).size();
@@ -375,14 +377,15 @@ void Renderer::atomic_add(const Inst& inst) {
   sync();
 }
 
-/// Low floats are added in float32.
+/// Returns the text of a sum; 8- and 16-bit floats are added in float32.
 std::string Renderer::low_sum(Dtype t, std::span<const std::string> args) {
   if (!is_low_float(t)) return expression(kernel::ScalarOp::add, t, args);
   const std::string wide[] = {conversion(args[0], t, float32), conversion(args[1], t, float32)};
   return conversion("(" + expression(kernel::ScalarOp::add, float32, wide) + ")", float32, t);
 }
 
-/// Threads read and write a buffer at elements of their own where it is always accessed in one way.
+/// Records how a buffer is accessed. If all accesses are the same, threads only read what they wrote themselves, and no
+/// barrier is needed.
 void Renderer::note_pattern(const Inst& inst) {
   const bool reads = inst.op == Op::load || inst.op == Op::gather,
              writes = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add;
@@ -431,7 +434,7 @@ void Renderer::before_write(Ref ref) {
   dirty_.insert(ref);
 }
 
-/// What a body does may have happened before it begins again, and before what follows it.
+/// Treats a loop's accesses as made before its body begins again and before what follows the loop.
 void Renderer::loop_hazards(const kernel::Block& block) {
   for (const Inst& inst : block.insts) {
     const bool reads = inst.op == Op::load || inst.op == Op::gather,

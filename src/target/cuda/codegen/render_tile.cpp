@@ -1,4 +1,4 @@
-// What moves elements between threads: reductions, products, and tiles that change their order.
+// Renders what moves elements between threads: reductions, transpositions, shifts and dots of small tiles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using kernel::Type;
 
 namespace {
 
-constexpr int64_t most_exchanged_bytes = 8 << 10;  // by a reduction
+constexpr int64_t most_exchanged_bytes = 8 << 10;  // in one step of a reduction between warps
 
 }  // namespace
 
@@ -40,15 +40,16 @@ void Renderer::reduce(const Inst& inst) {
   else reduce_plane(inst);
 }
 
-/// Does the order in which numbers are combined make no difference, to no bit? (A float64 NaN keeps its own ones.)
+/// Returns whether the order of the reduction cannot change a bit. (In float64 a NaN keeps its payload, so it can.)
 bool Renderer::any_order(kernel::Reducer reducer, Dtype dtype) {
   return !is_float(dtype) || (kernel::info(reducer).kind == kernel::ReducerKind::extreme && dtype != float64);
 }
 
-/// The upper half onto the lower, again and again (kernel/tile.h). The number of an element is made of its chunk, its
-/// thread and its position in the chunk, the highest bits first: so first registers, then warps, then lanes, then the
-/// registers of one chunk are combined. All threads end with the result. Sums and the like commute, so that both of two
-/// lanes that swap values get the same bits. Where no order gives others, all registers of a thread come first.
+/// Renders reductions of rank-1 tiles as a tree that repeatedly combines the upper half with the lower (kernel/tile.h).
+/// An element's index consists of its chunk, its thread and its position in the chunk, from the highest bits down. So
+/// registers are combined first, then warps, then lanes, then the registers of one chunk. All threads end with the
+/// result. The combining operators commute, so two lanes that swap values get the same bits. Where order cannot change
+/// a bit, a thread combines all its registers first.
 void Renderer::reduce_warps_to_rows(std::span<const Inst* const> insts) {
   const Layout s = layout_of(insts[0]->args[0]);
   const Dtype dtype = type(insts[0]->args[0]).dtype;
@@ -88,8 +89,8 @@ void Renderer::reduce_warps_to_rows(std::span<const Inst* const> insts) {
   }
 }
 
-/// How many of the reductions that follow each other have their warps meet at the same barriers: one, or two of the
-/// same kind.
+/// Returns how many consecutive reductions share the same barriers: 2 if both are of the same kind and exchange between
+/// warps, else 1.
 size_t Renderer::merged_reductions(std::span<const Inst* const> insts) const {
   const auto by_warps = [&](const Inst& inst) {
     return inst.op == kernel::Op::reduce && type(inst.args[0]).rank() == 1 &&
@@ -99,7 +100,8 @@ size_t Renderer::merged_reductions(std::span<const Inst* const> insts) const {
   return type(insts[0]->args[0]) == type(insts[1]->args[0]) && insts[0]->reducer == insts[1]->reducer ? 2 : 1;
 }
 
-/// Rows that lie in neighbouring lanes of one chunk each: nothing leaves a warp but the results.
+/// Renders the reduction of a plane's rows where each row lies in adjacent lanes, one chunk each. Only results leave a
+/// warp.
 void Renderer::reduce_rows(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
@@ -123,9 +125,8 @@ void Renderer::reduce_rows(const Inst& inst) {
        fmt::format("{}{}[{}]{}", guard, space, to.element("r"), guard.empty() ? "" : fmt::format(" : {}[0]", space)));
 }
 
-/// Among the lanes of a warp. A register whose sum another lane makes needs not be made here as well: as long as there
-/// are several, two lanes share them out, so that each step moves half as many. Then bits of the register's number lie
-/// in the lane's.
+/// Renders a reduction over the lanes of a warp. While there are several registers, two lanes divide them: each
+/// combines half of them, so that each step moves half as many. The register index thus becomes part of the lane index.
 void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined) {
   std::vector<int> shared_out;
   for (int mask = lanes / 2; mask > 0; mask /= 2) {
@@ -148,8 +149,8 @@ void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, cons
                     combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
 }
 
-/// Among warps: through shared memory, a few registers at a time (it is short where rows lie in it), each of which is
-/// taken over by one warp.
+/// Renders a reduction over warps through shared memory, a few registers at a time (little shared memory is left where
+/// rows lie in it). One warp combines each register.
 void Renderer::reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers,
                             const Combined& combined) {
   const int64_t lanes = std::min<int64_t>(s.size, threads_), warps = lanes / 32;
@@ -181,15 +182,15 @@ void Renderer::reduce_warps(const Layout& s, Dtype dtype, const std::string& w, 
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", registers, w, totals));
 }
 
-/// Chunks that hold whole rows: they are combined in registers, and the rows of one chunk in two goes through shared
-/// memory.
+/// Renders the reduction of a plane's columns where a chunk of all threads holds whole rows. Chunks are combined in
+/// registers; the rows of one chunk are combined in two steps through shared memory.
 void Renderer::reduce_columns(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
   const Layout s = layout_of(v);
   const char* t = type_name(from.dtype);
   const int64_t columns = from.dims[1], elements = static_cast<int64_t>(threads_) * s.vec, rows = elements / columns;
-  int64_t high = 1;  // rows of the first go
+  int64_t high = 1;  // rows combined in the first step
   while (high * high < rows) high *= 2;
   const int64_t low = rows / high;
   const std::string space = exchange(from.dtype, elements), w = "w" + std::to_string(inst.results[0]);
@@ -231,7 +232,7 @@ void Renderer::reduce_columns(const Inst& inst) {
   close();
 }
 
-/// In shared memory, one half at a time.
+/// Renders the reduction of a tile of two axes; the general case halves the axis repeatedly in shared memory.
 void Renderer::reduce_plane(const Inst& inst) {
   const Value v = inst.args[0];
   const Type& from = type(v);
@@ -251,7 +252,7 @@ void Renderer::reduce_plane(const Inst& inst) {
   const bool last = inst.axis == 1;
   for (int64_t half = from.dims[static_cast<size_t>(inst.axis)] / 2; half > 0; half /= 2) {
     sync();
-    const int64_t wide = last ? half : columns;  // of the part that stays
+    const int64_t wide = last ? half : columns;  // of the half that remains
     const std::string here = fmt::format("{}[k / {} * {} + k % {}]", space, wide, columns, wide);
     const std::string there =
         fmt::format("{}[k / {} * {} + k % {} + {}]", space, wide, columns, wide, last ? half : half * columns);
@@ -287,8 +288,8 @@ void Renderer::broadcast(const Inst& inst) {
   each(result, fmt::format("{}[{}]", space, index));
 }
 
-/// Through shared memory, where a line of the result lies after the other, each a little longer than it is, so that
-/// threads that write one column meet different banks. Chunks come back in words of four bytes.
+/// Renders a transposition through shared memory. Rows of the result are padded, so that threads that write one column
+/// use different banks. Chunks are read back in words of four bytes.
 void Renderer::transpose(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   if (splat_[static_cast<size_t>(from)]) {
@@ -335,8 +336,8 @@ void Renderer::shift(const Inst& inst) {
   each(inst.results[0], fmt::format("{0} >= 0 && {0} < {1} ? {2}[{0}] : {3}", source, n, space, at(inst.args[1])));
 }
 
-/// The bits that change are bits of a register's number, of a lane's, of a warp's: only the last of them takes shared
-/// memory, in which registers lie one behind the other.
+/// Renders an exchange of elements whose indices differ in one bit. That bit belongs to the register, the lane or the
+/// warp; only the last case needs shared memory.
 void Renderer::exchange_lanes(const Inst& inst) {
   const Value from = inst.args[0], result = inst.results[0];
   if (splat_[static_cast<size_t>(from)]) {
@@ -367,7 +368,8 @@ void Renderer::extract(const Inst& inst) {
   each(inst.results[0], fmt::format("{}[{}]", space, inst.axis));
 }
 
-/// Both operands in shared memory, each thread its own elements of the result, k ascending, one fma each.
+/// Renders a dot of small tiles. Both operands lie in shared memory; each thread computes its own elements, k
+/// ascending, one fma each.
 void Renderer::dot(const Inst& inst) {
   const Type &a = type(inst.args[0]), &b = type(inst.args[1]);
   const Dtype dtype = inst.type.dtype;
@@ -388,8 +390,8 @@ void Renderer::dot(const Inst& inst) {
   };
   const int64_t chunk = static_cast<int64_t>(threads_) * s.vec;
   if (!s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
-    // A thread's chunks lie below each other: it reads its columns of the right side once, and one element of the left
-    // side for each chunk.
+    // A thread's chunks lie in the same columns, so it reads its columns of the right operand once, and one element of
+    // the left operand per chunk.
     const std::string column = "c" + std::to_string(result), row = "r" + std::to_string(result);
     add(fmt::format("const int {} = t * {} % {}, {} = t * {} / {};", column, s.vec, columns, row, s.vec, columns));
     add("_Pragma(\"unroll 4\")");

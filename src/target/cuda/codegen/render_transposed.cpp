@@ -1,8 +1,7 @@
-// Tiles that are transposed by squares. Where a kernel does nothing but read tiles, turn some of them, compute element
-// by element and store, a thread has a square of each tile that is as wide as the words it reads and writes. What is to
-// be transposed is read along its own lines, put into shared memory in whole words, and taken from there square by
-// square, which threads transpose in registers. Shared memory has no gaps: the words of a line are exchanged so that
-// those of eight lines meet different banks.
+// Renders kernels that only load tiles, transpose some of them, compute element by element and store. Each thread holds
+// a register tile: a square as wide as the words that it reads and writes. A tile to be transposed is loaded along its
+// own rows, stored to shared memory in whole words, and read back square by square; threads transpose the squares in
+// registers. Words are swizzled instead of padded, so that those of eight rows lie in different banks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +15,13 @@ using kernel::Op;
 namespace {
 
 constexpr int64_t most_register_tile_threads = 512;
-constexpr int most_wide_tiles = 3;  // of four bytes an element: a square has sixteen
+constexpr int most_wide_tiles = 3;  // of four-byte elements: a square has sixteen of them
 
 bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 }  // namespace
 
-/// Decides whether the kernel is one of these, and what its tiles are.
+/// Sets tile_side_, transposed_ and transposed_tile_ if the kernel has this form.
 void Renderer::find_register_tiles() {
   if (!transposes_ || reduces_ || !variant_.aligned ||
       (narrowest_ == 2 ? loads_ > 1 : narrowest_ != 4 || loads_ > most_wide_tiles))
@@ -56,8 +55,8 @@ void Renderer::find_register_tiles() {
   transposed_tile_ = tile;
 }
 
-/// Where the thread's square lies in a tile, counted in squares. Half of what such a kernel computes is addresses: that
-/// nothing is negative makes shifts of divisions.
+/// Renders the position of the thread's square, in squares. Such a kernel mostly computes addresses; with operands
+/// known not to be negative, divisions become shifts.
 std::string Renderer::register_tile_origin() const {
   return fmt::format(
       "  __builtin_assume(t >= 0 && t < {0}), __builtin_assume(program >= 0);\n  const int line = t / {1}, place = t % "
@@ -65,7 +64,7 @@ std::string Renderer::register_tile_origin() const {
       threads_, transposed_tile_[1] / tile_side_);
 }
 
-/// Text of a position in a tile: the number of its line and where it lies there.
+/// Returns the text of an element's position: its row and its column.
 std::vector<std::string> Renderer::register_tile_position(const std::string& r) const {
   return {fmt::format("(line * {0} + {1} / {0})", tile_side_, r),
           fmt::format("(place * {0} + {1} % {0})", tile_side_, r)};
@@ -77,7 +76,7 @@ void Renderer::transpose_register_tiles(const Inst& inst) {
   const int64_t chunks = transposed_tile_[0] / tile_side_,
                 words = tile_side_ * static_cast<int64_t>(inst.type.dtype.size()) / 16;
   const std::string space = exchange(inst.type.dtype, inst.type.size());
-  // The position of a chunk in its line changes with the line's square.
+  // The swizzle of a chunk's position depends on the row of squares that its line belongs to.
   const auto position = [&](const std::string& line, const std::string& chunk) {
     return fmt::format("((W16*)({} + (({}) * {} + (({}) ^ ({}) / {} % {})) * {}))", space, line, chunks, chunk, line,
                        tile_side_, std::min<int64_t>(chunks, 8), tile_side_);

@@ -1,6 +1,6 @@
 #pragma once
-// The renderer's state, shared by its files: codegen/analyze.cpp (before a line is written), render.cpp (blocks,
-// scalars), render_memory.cpp, render_tile.cpp, render_lines.cpp, codegen/render_transposed.cpp, render_matmul.cpp.
+// The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
+// render_memory.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <set>
@@ -23,7 +23,7 @@ class Renderer {
   using Inst = kernel::Inst;
   using Value = kernel::Value;
 
-  // codegen/analyze.cpp
+  // analyze.cpp
   void choose_threads();
   void analyze(const kernel::Block& block);
   void analyze_loop(const Inst& loop);
@@ -66,8 +66,8 @@ class Renderer {
   Layout layout_of(Value v) const {
     return transposed_.contains(v) ? make_layout(type(v).size(), threads_, vec_) : layout_of(type(v));
   }
-  /// Text of a value in register `r`: a scalar's name, an array's element, or what stands for a tile that is nowhere
-  /// stored.
+  /// Returns the text of a value in register `r`: a scalar's name, an array's element, or an expression for a tile that
+  /// has no registers.
   std::string at(Value v, const std::string& r = "r") const;
   void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
   std::string fresh(Value v) const { return "v" + std::to_string(v); }
@@ -75,10 +75,10 @@ class Renderer {
   void declare(Value v);
   /// dst[r] = text for every register.
   void each(Value v, const std::string& text);
-  /// The same of arithmetic, which reads nothing but register r of other tiles: what follows each other shares a loop.
-  /// (A loop a statement has NVRTC take three times as long over long arithmetic.)
+  /// Renders elementwise arithmetic, which reads only register r of other tiles. Consecutive ones share a loop: with
+  /// one loop a statement NVRTC takes three times as long over long arithmetic.
   void arithmetic(Value v, const std::string& text);
-  /// A scalar that no tile is needed for: before the loop that is still open to more statements, if there is one.
+  /// Declares a scalar that depends on no tile, before the open shared loop if there is one.
   void scalar_line(Value v, const std::string& text);
   void add_before_shared(const std::string& line);
 
@@ -115,8 +115,7 @@ class Renderer {
 
   // render_tile.cpp
   void reduce(const Inst& inst);
-  using Combined =
-      std::function<std::string(const std::string&, const std::string&)>;  // text of two values put together
+  using Combined = std::function<std::string(const std::string&, const std::string&)>;  // text that combines two values
   void reduce_lanes(int lanes, const std::string& w, int registers, const Combined& combined);
   void reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers, const Combined& combined);
   static bool any_order(kernel::Reducer reducer, Dtype dtype);
@@ -131,9 +130,9 @@ class Renderer {
   void exchange_lanes(const Inst& inst);
   void extract(const Inst& inst);
   void dot(const Inst& inst);
-  /// Reserves so many bytes of the exchange space from `offset` on and gives a pointer to it.
+  /// Reserves shared memory for `elements` of the exchange space from byte `offset` on and returns a pointer to it.
   std::string exchange(Dtype dtype, int64_t elements, int64_t offset = 0);
-  /// Writes all elements of a tile to `space`, by their numbers.
+  /// Writes all elements of a tile to `space`, in the order of their indices.
   void put(Value v, const std::string& space);
   void sync() { add(std::string(sync_)); }
 
@@ -145,7 +144,7 @@ class Renderer {
   void gather_rows();
   void reduction_of_rows(const Inst& inst, kernel::Ref ref);
 
-  // codegen/render_transposed.cpp
+  // render_transposed.cpp
   void find_register_tiles();
   std::string register_tile_origin() const;
   std::vector<std::string> register_tile_position(const std::string& r) const;
@@ -168,49 +167,49 @@ class Renderer {
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
   enum class Iteration : uint8_t { none, before_others, last };
-  int cluster_ = 1;                 // blocks of a program
-  int iterations_ = 1;              // of its parallel loop that a block takes: one a warp
-  std::string_view sync_ = "SYNC";  // the barrier of those who work on one tile
-  std::map<kernel::Ref, int64_t>
-      partial_rows_;  // local buffers in which its iterations leave a line each: the elements of one
-  std::map<Value, kernel::Ref> partial_row_loads_;  // what such a buffer is loaded as, to be reduced
+  int cluster_ = 1;                 // blocks that run one program
+  int iterations_ = 1;              // of a parallel loop, per block: one a warp
+  std::string_view sync_ = "SYNC";  // the barrier of the threads that share a tile
+  // Elements of a row, by local buffer into which iterations store one partial row each.
+  std::map<kernel::Ref, int64_t> partial_rows_;
+  std::map<Value, kernel::Ref> partial_row_loads_;  // values loaded from such a buffer to be reduced
   std::map<kernel::Ref, kernel::Reducer> row_reducers_;
   int parallel_loops_ = 0, iterations_begun_ = 0;
   Iteration iteration_ = Iteration::none;  // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;
-  bool arrived_ = false;                      // what the kernel before this one writes has been waited for
-  size_t shared_begin_ = 0, shared_end_ = 0;  // where the loop of the last arithmetic stands in the body; others may
-                                              // join it as long as nothing follows
+  bool arrived_ = false;  // the wait for the preceding kernel has been rendered
+  // The loop of the last arithmetic in body_: following arithmetic may join it.
+  size_t shared_begin_ = 0, shared_end_ = 0;
   int64_t shared_registers_ = 0;
   int indent_ = 1;
   std::vector<std::string> names_;
-  std::vector<bool> splat_;  // a tile that is one scalar everywhere: its name is the scalar's
+  std::vector<bool> splat_;  // tiles whose elements are all one scalar: the name is the scalar's
   std::vector<int64_t> divisors_;
   int64_t largest_tile_ = 1;
-  std::map<kernel::Ref, int64_t>
-      rings_;      // bytes of shared memory that a matmul into a local buffer uses before its result is there
-  int warps_ = 0;  // that a matmul wants
-  bool reduces_ = false, lines_ = false;  // any reduction or product; reductions of one axis
-  bool transposes_ = false;               // any tile
-  int tile_side_ =
-      0;  // the side of the squares that threads transpose in registers; 0: tiles are transposed element by element
-  std::set<Value> transposed_;            // tiles that are only read to be transposed: the usual chunks
-  std::vector<int64_t> transposed_tile_;  // what all others are like: lines, columns
-  int64_t walked_ = 0;  // elements of the rows that a loop reduces one by one while it carries tiles of their width
+  // Bytes of shared memory that a matmul's ring needs, by the local buffer of its result.
+  std::map<kernel::Ref, int64_t> rings_;
+  int warps_ = 0;                         // warps that a matmul needs
+  bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
+  bool transposes_ = false;               // any transposition
+  // The side of the squares that threads transpose in registers; 0 if tiles are transposed through shared memory.
+  int tile_side_ = 0;
+  std::set<Value> transposed_;            // tiles that are only read to be transposed, in usual chunks
+  std::vector<int64_t> transposed_tile_;  // the shape of all other tiles: rows, columns
+  int64_t walked_ = 0;  // length of the rows that a loop reduces while it carries tiles of their width
   std::map<Value, int64_t> known_values_;  // constants
-  std::map<int64_t, int64_t> filled_;      // by the elements of a tile of one axis: how many of them loads fill at most
-  bool planes_ = false;                    // reductions of two axes
+  std::map<int64_t, int64_t> filled_;      // most elements that a load fills, by the size of its rank-1 tile
+  bool planes_ = false;                    // any reduction of a rank-2 tile
   int loads_ = 0;                          // of tiles
-  int64_t kept_bytes_ =
-      0;               // that a program may want to keep in registers: tiles that are loaded or carried through loops
-  int narrowest_ = 8;  // bytes of an element in contiguous slices
+  // Bytes that a program may want to keep in registers: tiles loaded or carried through loops.
+  int64_t kept_bytes_ = 0;
+  int narrowest_ = 8;                                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
   std::set<kernel::Ref> dirty_, read_;                     // written, read since the last barrier
-  std::map<Value, const Inst*> copied_;  // by what is stored in scratch and read by nobody else: its load
-  std::set<Value> unseen_;               // casts that nobody reads
-  bool copies_ = false;                  // are under way
+  std::map<Value, const Inst*> copied_;  // loads that become asynchronous copies, by value (find_copies)
+  std::set<Value> unseen_;               // casts without a reader
+  bool copies_ = false;                  // asynchronous copies are in flight
 };
 
 }  // namespace weft::target::cuda

@@ -60,7 +60,7 @@ namespace {
 
 std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
   const bool wide = t == float64;
-  const char* f = wide ? "" : "f";  // the suffix of the C library's names
+  const char* f = wide ? "" : "f";  // of the C library's functions
   switch (op) {
     case ScalarOp::neg:
       return wide ? fmt::format("real(bits({}) ^ (1ull << 63))", a[0])
@@ -81,7 +81,7 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
     case ScalarOp::ceil: return fmt::format("ceil{}({})", f, a[0]);
     case ScalarOp::trunc: return fmt::format("trunc{}({})", f, a[0]);
     case ScalarOp::round: return fmt::format("rint{}({})", f, a[0]);
-    // MUFU: right to 2^-22.
+    // MUFU: relative error 2^-22.
     case ScalarOp::rsqrt:
       if (!wide) return fmt::format("frsqrt({})", a[0]);
       break;
@@ -98,7 +98,7 @@ std::string on_floats(ScalarOp op, Dtype t, std::span<const std::string> a) {
   return fmt::format("{}({})", function, fmt::join(a, ", "));
 }
 
-/// Arithmetic goes through the unsigned type: in C++ signed overflow is undefined.
+/// Returns the text of integer arithmetic in the unsigned type: signed overflow is undefined in C++.
 std::string wrapped(char op, Dtype t, const std::string& a, const std::string& b) {
   if (t.size() < 4) return fmt::format("({})({} {} {})", type_name(t), a, op, b);
   const char* u = t.size() == 8 ? "u64" : "u32";

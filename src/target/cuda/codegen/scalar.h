@@ -7,14 +7,14 @@
 
 namespace weft::target::cuda {
 
-/// "f32", "i64"; float16, bfloat16 and the 8-bit floats by their bits; what a register holds and, but for bool, what
-/// lies in memory.
+/// Returns the name of the type that a register holds: "f32", "i64"; bits for float16, bfloat16 and 8-bit floats.
+/// Memory holds the same, except for bool.
 const char* type_name(Dtype t);
 std::string literal(Number number, Dtype t);
-/// `op` on values of dtype `t`, which is no low float but for select.
+/// Returns the text of `op` on values of dtype `t`. Low floats are allowed for select only.
 std::string expression(kernel::ScalarOp op, Dtype t, std::span<const std::string> args);
 std::string conversion(const std::string& v, Dtype from, Dtype to);
-/// Bits of `from` as a `to` of the same width.
+/// Returns the text that reinterprets the bits of a `from` as a `to` of the same width.
 std::string reinterpretation(const std::string& v, Dtype from, Dtype to);
 
 }  // namespace weft::target::cuda

@@ -5,7 +5,7 @@
 namespace weft::target::cuda {
 
 std::string wgmma_function(const Wgmma& form) {
-  const int64_t sums = form.columns / 2;  // registers of a thread
+  const int64_t sums = form.columns / 2;  // registers a thread
   std::string registers, operands;
   for (int64_t r = 0; r < sums; ++r) {
     registers += fmt::format("{}%{}", r ? ", " : "", r);

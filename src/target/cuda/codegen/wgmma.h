@@ -1,6 +1,6 @@
 #pragma once
-// wgmma.mma_async as a function of CUDA C++. Its operands are as many registers as there are columns, which no CUDA C++
-// can say for a parameter: its text is made here.
+// Generates a CUDA C++ function around wgmma.mma_async. The instruction's operand list depends on the number of
+// columns, which a C++ template cannot express.
 #include <cstdint>
 #include <string>
 
@@ -8,11 +8,11 @@
 
 namespace weft::target::cuda {
 
-/// One instruction of a warpgroup: 64 x `columns` sums in float32, with operands in shared memory.
+/// One instruction of a warpgroup: 64 x `columns` float32 sums from operands in shared memory.
 struct Wgmma {
-  Dtype operands = bfloat16;                  // bfloat16 or float16 (16 of k), float32 (8 of k, as TF32)
+  Dtype operands = bfloat16;                  // bfloat16, float16 (k = 16) or float32 (k = 8, as TF32)
   int64_t columns = 256;                      // a multiple of 8 up to 256
-  int64_t accumulators = 32;                  // of 8 columns each, in the array of sums: at least columns / 8
+  int64_t accumulators = 32;                  // groups of 8 columns in the array of sums: at least columns / 8
   bool a_m_major = false, b_n_major = false;  // 16-bit operands that are not contiguous along k
 };
 

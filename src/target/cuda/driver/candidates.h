@@ -1,10 +1,10 @@
 #pragma once
-// Several ways to do the same work, all right: which of them runs. The one mechanism for cuBLASLt's algorithms, cuDNN's
-// plans, and hand-written kernels beside libraries.
+// Chooses between several correct implementations of the same work. This is the only such mechanism: for cuBLASLt's
+// algorithms, cuDNN's plans, and hand-written kernels against libraries.
 //
-// The policy: a choice that was recorded in the cache folder is replayed, so that a program runs the same code in every
-// process. Where none is recorded the first run outside of a capture measures the candidates and records the winner;
-// until then, and in captures, the first candidate runs. Bits may differ between candidates, but not from run to run.
+// The policy: a choice recorded in the cache folder is reused, so that a program runs the same code in every process.
+// Without a record, the first run outside of a capture measures the candidates and records the winner; before that, and
+// in captures, the first candidate runs. Candidates may differ in bits, runs of one candidate do not.
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,14 +19,14 @@
 
 namespace weft::target::cuda {
 
-/// What choices depend on beside the work: the device and its driver.
+/// Returns a digest of the device and its driver, on which choices depend besides the work.
 Digest device_digest(Context& context);
 
-/// The state of one choice. Not for several threads at once.
+/// The state of one choice. Not thread-safe.
 class Choice {
  public:
   using Record = std::vector<char>;
-  /// `folder`: of the cache. `key`: of the device, the work, and the versions of whatever may do it.
+  /// `folder`: the subfolder of the cache. `key`: a digest of the device, the work, and the versions of all candidates.
   Choice(std::string folder, const Digest& key) : folder_(std::move(folder)), key_(key) {}
 
   /// Returns what an earlier choice left in the cache folder.
@@ -34,11 +34,11 @@ class Choice {
   /// Writes a record.
   void record(const Record& bytes) const;
   bool settled() const { return settled_; }
-  /// Of the candidate to run: 0 until something else is known.
+  /// Returns the candidate to run; 0 until the choice is settled.
   size_t index() const { return index_; }
   void settle(size_t index) { index_ = index, settled_ = true; }
-  /// Returns the candidate to run; measures all of them first unless the choice is settled or nothing may be measured
-  /// now, and records what `record_of` makes of the winner (nothing where that is empty).
+  /// Returns the candidate to run. Unless the choice is settled or the timer may not measure now, it measures all
+  /// candidates first and records `record_of(winner)`, if that is not empty.
   size_t choose(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch,
                 const std::function<Record(size_t)>& record_of);
 
@@ -49,23 +49,23 @@ class Choice {
   bool settled_ = false;
 };
 
-/// One way to do a call's work.
+/// One implementation of a call.
 struct Candidate {
   std::shared_ptr<const LibraryCall> call;
-  std::string version;    // "gemm 4": a choice holds for the versions among which it was made
+  std::string version;    // "gemm 4"; a recorded choice is valid for the same versions only
   int64_t alignment = 1;  // bytes, of all operands
 };
 
-/// A call by the fastest of several candidates. Each reads its inputs and writes its results whole, so that it may be
-/// run again.
+/// Runs a call by the fastest of several candidates. Each overwrites its results whole and leaves its inputs alone, so
+/// that it can be repeated.
 class Candidates final : public LibraryCall {
  public:
   enum class Choose {
     by_measurement,
-    in_order,  // the first that takes the operands as they are aligned
+    in_order,  // the first whose alignment the operands have
   };
-  /// `candidates`: at least one, in the order in which they are preferred before anything is known; the last one takes
-  /// operands of any alignment. `key`: of the device, the work, and the versions of libraries.
+  /// `candidates`: at least one, in order of preference; the last one takes operands of any alignment. `key`: a digest
+  /// of the device, the work, and the versions of libraries.
   Candidates(std::unique_ptr<LaunchTimer> timer, std::vector<Candidate> candidates, Choose how, const Digest& key);
 
   std::string name() const override;

@@ -19,7 +19,7 @@ int attribute(int device, DeviceAttribute which) {
 int device_of(int ordinal) {
   const int count = device_count();
   if (ordinal < 0 || ordinal >= count) {
-    driver();  // says why where there is none at all
+    driver();  // throws if there is no driver
     throw_invalid("cuda",
                   fmt::format("there is no device {}: this machine has {} (0 to {})", ordinal, count, count - 1));
   }
@@ -77,7 +77,7 @@ DeviceInfo device_info(int ordinal) {
 }
 
 Machine machine_of(const DeviceInfo& info) {
-  constexpr int64_t whole_device = 100;  // SMs: a part of a device may not have 16 of them in a row
+  constexpr int64_t whole_device = 100;  // SMs: a slice of a device may not have 16 SMs in one GPC
   Machine m = gpu_of(info.arch());
   const double share = static_cast<double>(info.multiprocessors) / static_cast<double>(m.processors);
   for (double* peak : {&m.peak.f64, &m.peak.f32, &m.peak.tf32, &m.peak.f16, &m.peak.f8}) *peak *= share;
@@ -88,7 +88,7 @@ Machine machine_of(const DeviceInfo& info) {
   m.shared_bytes = info.shared_bytes_per_block;
   m.l2_bytes = info.l2_bytes;
   if (m.processors < whole_device) m.max_cluster = m.cluster;
-  // Two transfers a clock.
+  // Memory transfers twice a clock.
   const double bandwidth = 2e3 * info.memory_clock_khz * info.memory_bus_bits / 8;
   if (bandwidth > 0) m.bandwidth = bandwidth;
   return m;
@@ -154,7 +154,7 @@ void Context::memory(size_t* free, size_t* total) const {
 
 Context& context(int ordinal) {
   static std::mutex mutex;
-  static auto* contexts = new std::map<int, std::unique_ptr<Context>>;  // used until the very end of the process
+  static auto* contexts = new std::map<int, std::unique_ptr<Context>>;  // never destroyed: used until the process ends
   std::lock_guard lock(mutex);
   std::unique_ptr<Context>& slot = (*contexts)[ordinal];
   if (!slot) slot = std::make_unique<Context>(ordinal);

@@ -1,6 +1,5 @@
 #pragma once
-// A device with its primary context (which CUDA's libraries share), what is known of it, and the stream that its work
-// goes to.
+// A device: its primary context (shared with CUDA's libraries), its properties, and the stream of its work.
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,63 +21,64 @@ struct DeviceInfo {
   int max_threads_per_multiprocessor = 0;
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
-  int64_t shared_bytes_per_block = 0;  // what a kernel may ask for, with the attribute set
+  int64_t shared_bytes_per_block = 0;  // the most that a kernel may request (opt-in)
   int64_t shared_bytes_per_multiprocessor = 0;
   int64_t registers_per_multiprocessor = 0;
   int clock_khz = 0;
   int memory_clock_khz = 0, memory_bus_bits = 0;
-  /// What kernels are compiled to: "sm_90a", with the letter (instructions of this architecture alone) from 9.0 on.
+  /// Returns the architecture that kernels are compiled for: "sm_90a"; from 9.0 on with the letter, for instructions of
+  /// this architecture only.
   std::string arch() const;
 };
 
 class Context {
  public:
-  explicit Context(int ordinal);  // throws where there is no such device
+  explicit Context(int ordinal);  // throws if there is no such device
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   int ordinal() const { return ordinal_; }
-  int device() const { return device_; }  // the driver's own number
+  int device() const { return device_; }  // the driver's device handle
   ContextHandle handle() const { return handle_; }
   StreamHandle stream() const { return stream_; }
   const DeviceInfo& info() const { return info_; }
   std::string name() const;  // "cuda:1 (NVIDIA H200)"
-  /// Calls of the driver act on the context that is current on the calling thread.
+  /// Makes the context current on the calling thread, as calls of the driver need it.
   void make_current() const;
   void synchronize() const;  // waits for the stream
-  /// What this stream is given from now on comes after what the other's was given so far. The host waits for neither.
+  /// Makes later work of this stream wait for the work that `other` has been given so far, without blocking the host.
   void follow(const Context& other) const;
-  /// Whether this device may read and write the other's memory; it is made so when first asked.
+  /// Returns whether this device can access the other's memory; the first call enables the access.
   bool reaches(const Context& other) const;
   bool capturing() const;  // whether the stream is being captured
-  /// Around a capture. A kernel of a recording may begin while the one before it ends, but for the first one, whose
-  /// recording follows anything.
+  /// Marks the begin or end of a capture. A captured kernel may start before the preceding one ends, except for the
+  /// first, because anything may precede the graph.
   void set_capturing(bool on) { capturing_ = on, follows_ = false; }
   bool next_follows_a_kernel() { return capturing_ && std::exchange(follows_, true); }
-  /// Bytes that nobody in the system holds, and all of them.
+  /// Returns the device's free memory and all of it, in bytes.
   void memory(size_t* free, size_t* total) const;
 
  private:
   int ordinal_, device_ = 0;
   ContextHandle handle_ = nullptr;
   StreamHandle stream_ = nullptr;
-  EventHandle reached_ = nullptr;  // how far others have to follow
+  EventHandle reached_ = nullptr;  // recorded by `follow` for other streams to wait for
   DeviceInfo info_;
   bool capturing_ = false, follows_ = false;
   mutable std::mutex peers_mutex_;
   mutable std::map<int, bool> peers_;  // by ordinal
 };
 
-/// 0 where there is no driver.
+/// Returns the number of devices; 0 without a driver.
 int device_count();
-/// The context of a device, made on first use (it is current then) and kept until the process ends. Throws as driver()
-/// does.
+/// Returns the context of a device. It is made and current after the first call, and lives until the process ends.
+/// Throws as driver() does.
 Context& context(int ordinal = 0);
-/// What is known of a device without making a context on it.
+/// Returns a device's properties without making a context.
 DeviceInfo device_info(int ordinal);
-/// What programs are scheduled for on this device.
+/// Returns the machine that programs for this device are scheduled for.
 Machine machine_of(const DeviceInfo& info);
-/// Throws std::runtime_error where generated kernels cannot run on such a device.
+/// Throws std::runtime_error if the device cannot run generated kernels.
 void require_capability(const DeviceInfo& info);
 
 }  // namespace weft::target::cuda

@@ -9,7 +9,7 @@
 namespace weft::target::cuda {
 namespace {
 
-/// The first function that libcuda.so.1 lacks, or "".
+/// Binds all functions; returns the first one that libcuda.so.1 lacks, or "".
 std::string bind_all(Driver& d) {
   std::string missing;
   for_each_function(d, [&missing](auto*& function, const char* name) {
@@ -29,7 +29,7 @@ std::string text_of(const Driver& d, int result) {
 struct Loaded {
   Driver functions{};
   int version = 0;
-  std::string why;  // empty: it works
+  std::string why;  // why the driver does not work; empty if it does
 
   Loaded() {
     std::string reason;
@@ -57,7 +57,7 @@ struct Loaded {
 };
 
 const Loaded& loaded() {
-  static const Loaded* instance = new Loaded;  // buffers may be freed while the process ends
+  static const Loaded* instance = new Loaded;  // never destroyed: buffers may be freed while the process ends
   return *instance;
 }
 

@@ -1,14 +1,14 @@
 #pragma once
-// CUDA's driver API as far as Weft needs it: declarations of our own (no header of CUDA's is included anywhere) and a
-// table of the functions that libcuda.so.1 gives. tests/target/cuda/cuda_declarations_test.cpp holds constants and
-// layouts against CUDA's headers where these are installed.
+// CUDA's driver API as far as Weft needs it: declarations of our own (no CUDA header is included anywhere) and a table
+// of the functions in libcuda.so.1. tests/target/cuda/cuda_declarations_test.cpp compares constants and layouts with
+// CUDA's headers where they are installed.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace weft::target::cuda {
 
-using DevicePtr = uint64_t;  // an address in device memory, or in host memory that the device sees
+using DevicePtr = uint64_t;  // an address in device memory, or in host memory mapped into the device
 using ContextHandle = struct OpaqueContext*;
 using StreamHandle = struct OpaqueStream*;
 using EventHandle = struct OpaqueEvent*;
@@ -18,7 +18,7 @@ using GraphHandle = struct OpaqueGraph*;
 using GraphNodeHandle = struct OpaqueGraphNode*;
 using GraphExecHandle = struct OpaqueGraphExec*;
 
-/// Results that somebody asks about; all others are only reported.
+/// Results that code checks for; others are only reported.
 enum Result : int {
   success = 0,
   error_invalid_value = 1,
@@ -110,7 +110,7 @@ struct LaunchAttribute {
   } value = {};
 };
 
-/// Where the TMA unit finds boxes of a matrix: a kernel's argument.
+/// A kernel's argument that describes a matrix and its boxes to TMA.
 struct alignas(128) TensorMap {
   uint64_t words[16] = {};
 };
@@ -123,7 +123,7 @@ struct LaunchConfig {
   unsigned attribute_count = 0;
 };
 
-/// One pointer a function; the comment names CUDA's where it differs in more than style. All return a Result as int.
+/// One pointer a function; a comment gives CUDA's name where it differs in more than style. All return a Result as int.
 struct Driver {
   int (*init)(unsigned flags);
   int (*driver_get_version)(int* version);  // 13000 for CUDA 13.0
@@ -186,7 +186,7 @@ struct Driver {
   int (*launch_kernel_ex)(const LaunchConfig* config, FunctionHandle function, void** parameters, void** extra);
   int (*tensor_map_encode_tiled)(TensorMap* map, int type, uint32_t rank, void* address, const uint64_t* extents,
                                  const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
-                                 int swizzle, int promotion, int fill);  // strides: in bytes, of all axes but the first
+                                 int swizzle, int promotion, int fill);  // strides in bytes, of all axes but the first
   int (*launch_host_func)(StreamHandle stream, void (*function)(void*), void* data);
 
   int (*graph_instantiate)(GraphExecHandle* exec, GraphHandle graph, unsigned long long flags);  // …WithFlags
@@ -197,16 +197,16 @@ struct Driver {
   int (*graph_get_nodes)(GraphHandle graph, GraphNodeHandle* nodes, size_t* count);
 };
 
-/// Whether there is a driver that works and at least one device; `why` says what is missing.
+/// Returns whether there is a working driver and at least one device; `why` gets what is missing.
 bool available(std::string* why = nullptr);
-/// The functions; throws std::runtime_error "[cuda] …" where there is no working driver.
+/// Returns the functions; throws std::runtime_error "[cuda] …" without a working driver.
 const Driver& driver();
-/// 13000 for CUDA 13.0; 0 where there is no driver. That of the driver, not of the toolkit.
+/// Returns the driver's version (not the toolkit's): 13000 for CUDA 13.0, 0 without a driver.
 int driver_version();
-/// Throws std::runtime_error "[cuda] <call> failed: <name>: <text> (<what>)" unless `result` is success. `what`: the
-/// kernel and its shapes.
+/// Throws std::runtime_error "[cuda] <call> failed: <name>: <text> (<what>)" unless `result` is success. `what` names
+/// the kernel and its shapes.
 void check_result(int result, const char* call, const std::string& what = "");
-/// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
+/// Returns the text of a result: "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
 std::string error_text(int result);
 
 }  // namespace weft::target::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// The names under which libcuda.so.1 exports the functions of `Driver`: those of the versions that driver.h declares.
+// The names by which libcuda.so.1 exports the functions of `Driver`, in the versions that driver.h declares.
 #include "target/cuda/driver/driver.h"
 
 namespace weft::target::cuda {

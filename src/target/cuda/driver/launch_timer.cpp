@@ -9,9 +9,9 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr float never = std::numeric_limits<float>::infinity();
-// A candidate is run three times, or for so many milliseconds: what takes long differs little from run to run.
+// A candidate runs three times, or for 3 ms: the times of long ones vary little.
 constexpr float enough = 3, most_repeats = 3;
-constexpr float hopeless = 1.3f;  // times the best time so far
+constexpr float hopeless = 1.3f;  // times the best so far: not measured further
 
 }  // namespace
 
@@ -39,7 +39,7 @@ size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t
   size_t best = 0;
   float best_time = never;
   for (size_t i = 0; i < count; ++i) {
-    float least = timer.milliseconds([&] { return launch(i); });  // loads the code as well
+    float least = timer.milliseconds([&] { return launch(i); });  // the first run also loads the code
     for (float measured = 0; measured < enough && least < never;) {
       const float time = timer.milliseconds([&] { return launch(i); });
       measured += std::max(time, enough / most_repeats);

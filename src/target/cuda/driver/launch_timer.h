@@ -1,5 +1,5 @@
 #pragma once
-// How long launches take on a device, by events, and which of several ways to do the same work is the fastest.
+// Measures launches on a device by events, and picks the fastest of several candidates.
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -12,13 +12,13 @@ namespace weft::target::cuda {
 class LaunchTimer {
  public:
   virtual ~LaunchTimer() = default;
-  /// Whether launches may be timed now: not while the stream is captured.
+  /// Returns whether launches may be timed now: not during a capture.
   virtual bool may_measure() const = 0;
-  /// Runs `launch` and waits; returns milliseconds, infinity where it returns false because it could not.
+  /// Runs `launch` and waits. Returns milliseconds, or infinity if `launch` returns false (it could not run).
   virtual float milliseconds(const std::function<bool()>& launch) = 0;
 };
 
-/// Events on the context's stream. `what` is for errors.
+/// Times by events on the context's stream. `what` is for errors.
 class EventTimer final : public LaunchTimer {
  public:
   EventTimer(Context& context, std::string what) : context_(context), what_(std::move(what)) {}
@@ -35,7 +35,7 @@ class EventTimer final : public LaunchTimer {
 };
 
 /// Runs each of `count` candidates a few times and returns the one with the shortest run. `launch` enqueues a candidate
-/// and returns whether it could. A candidate that is far slower in its first runs is not run again.
+/// and returns whether it could. A candidate that is much slower in its first run is not repeated.
 size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch);
 
 }  // namespace weft::target::cuda

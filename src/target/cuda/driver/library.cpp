@@ -28,7 +28,8 @@ std::vector<std::string> entries(const char* variable) {
   return out;
 }
 
-/// NVIDIA's wheels lie in nvidia/cu13/lib, nvidia/cublas/lib, nvidia/cudnn/lib … of a site-packages folder.
+/// Adds the library folders of NVIDIA's wheels in a site-packages folder: nvidia/cu13/lib, nvidia/cublas/lib,
+/// nvidia/cudnn/lib …
 void add_wheels(const fs::path& site_packages, std::vector<std::string>& out) {
   std::error_code error;
   std::vector<std::string> found;
@@ -43,7 +44,7 @@ void add_toolkit(const fs::path& root, std::vector<std::string>& out) {
     out.push_back((root / folder).string());
 }
 
-/// Opens `soname` from where the caller said, then from where the loader looks, then from the usual folders.
+/// Opens `soname` from the stated folders, then from where the loader looks, then from the usual folders.
 void* open_anywhere(const std::string& soname, const std::vector<std::string>& folders, std::string& why) {
   void* handle = nullptr;
   const auto attempt = [&](const std::string& file) {
@@ -51,7 +52,7 @@ void* open_anywhere(const std::string& soname, const std::vector<std::string>& f
     if ((handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) != nullptr) return true;
     const char* error = ::dlerror();
     const std::string text = error ? error : "unknown error";
-    // "No such file" is the normal case; a file that is there and cannot be opened says more.
+    // "No such file" is the normal case; another error tells more.
     if (why.empty() || text.find("No such file") == std::string::npos) why = text;
     return false;
   };
@@ -64,9 +65,8 @@ void* open_anywhere(const std::string& soname, const std::vector<std::string>& f
   return nullptr;
 }
 
-/// Has the system read the whole of a library at once. A compiler touches most of its hundred megabytes within its
-/// first second, and meets them a few pages at a time otherwise, each time from all threads: seconds on a machine that
-/// has not run it before.
+/// Reads a whole library into memory at once. A compiler touches most of its hundred megabytes within its first second;
+/// read page by page from several threads that takes seconds on a machine that has not run it before.
 void read_ahead(void* handle) {
 #ifdef MADV_POPULATE_READ
   const link_map* wanted = nullptr;
@@ -80,7 +80,7 @@ void read_ahead(void* handle) {
       const uintptr_t begin = (library->dlpi_addr + part.p_vaddr) / page * page,
                       end = library->dlpi_addr + part.p_vaddr + part.p_memsz;
       ::madvise(reinterpret_cast<void*>(begin), end - begin,
-                MADV_POPULATE_READ);  // refused by older systems: the pages come as they are touched
+                MADV_POPULATE_READ);  // older systems refuse: pages are then read when touched
     }
     return 1;
   };
@@ -143,7 +143,7 @@ const Library::State& Library::state() const {
     }
     if (!state_->handle) return;
     if (whole_) read_ahead(state_->handle);
-    // Any of a library's symbols names its file; the handle itself does so through the loader's own record.
+    // Any symbol of a library gives its file; dlinfo gives it from the handle.
     char origin[4096] = "";
     state_->path = ::dlinfo(state_->handle, RTLD_DI_ORIGIN, origin) == 0 ? std::string(origin) + "/" + found : found;
   });
@@ -163,7 +163,7 @@ void* Library::symbol(const char* symbol) const {
   return s.handle ? ::dlsym(s.handle, symbol) : nullptr;
 }
 
-// None of them is ever closed: their own clean-up at the end of the process may run after ours.
+// The libraries are never closed: their clean-up at the end of the process may run after ours.
 const Library& driver_library() {
   static const Library* library = new Library("CUDA driver", {"libcuda.so.1"}, "nothing runs on a GPU");
   return *library;
@@ -211,7 +211,7 @@ const Library& cusolver_library() {
 }
 
 std::string version(const Library& library) {
-  // How each of them is asked, and how its number is made: major * unit + minor * step + patch.
+  // How each library reports its version: major * unit + minor * step + patch.
   const auto text = [](long long number, long long unit, long long step) {
     return fmt::format("{}.{}.{}", number / unit, number % unit / step, number % step);
   };
@@ -224,7 +224,7 @@ std::string version(const Library& library) {
     return fmt::format("{}.{}", major / 1000, major % 1000 / 10);
   if ((library.bind(into, "cufftGetVersion") || library.bind(into, "cusolverGetVersion")) && into(&major) == 0)
     return text(major, 1000, 100);
-  // Last, because a library's symbols include those of the libraries that it needs, and cuBLAS and cuSOLVER need
+  // These come last, because a lookup also finds symbols of a library's dependencies, and cuBLAS and cuSOLVER depend on
   // cuBLASLt.
   if (library.bind(whole, "cublasLtGetVersion") || library.bind(whole, "cudnnGetVersion"))
     return text(static_cast<long long>(whole()), 10000, 100);

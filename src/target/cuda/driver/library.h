@@ -1,6 +1,6 @@
 #pragma once
-// CUDA's driver and libraries, opened while the program runs: one binary serves machines with and without a GPU. A
-// library is looked for once, when somebody first asks for it, and why it is missing is remembered.
+// CUDA's driver and libraries, opened at run time: one binary serves machines with and without a GPU. A library is
+// searched for once, at its first use; the reason why it is missing is kept.
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@ namespace weft::target::cuda {
 
 class Library {
  public:
-  /// `sonames` in order of preference; `costs`: what does not work, or is slower, without it; `first`: libraries that
-  /// this one opens by name while it works, which are therefore opened before (theirs need not be a folder that the
-  /// loader knows); `whole`: most of it is used at once, so that it is read at once.
+  /// `sonames`: in order of preference. `costs`: what does not work, or is slower, without it. `first`: libraries that
+  /// this one opens by name while it works; they are opened before it, because the loader may not know their folder.
+  /// `whole`: most of it is used at once, so it is read at once.
   Library(std::string name, std::vector<std::string> sonames, std::string costs, std::vector<const Library*> first = {},
           bool whole = false);
   ~Library();
@@ -23,7 +23,7 @@ class Library {
   const std::string& costs() const { return costs_; }
   const std::string& path() const;         // the file that was opened, or ""
   void* symbol(const char* symbol) const;  // null where the library is missing or lacks it
-  /// Sets `function`; false where it is missing.
+  /// Sets `function`; returns false if the library lacks the symbol.
   template <class F>
   bool bind(F*& function, const char* symbol_name) const {
     function = reinterpret_cast<F*>(symbol(symbol_name));
@@ -40,7 +40,7 @@ class Library {
   State* state_;
 };
 
-/// A table of functions as `for_each_function` lists them, made to be kept; null where the library lacks any of them.
+/// Returns a table of the functions that `for_each_function` lists, never freed; null if the library lacks any of them.
 template <class Api>
 const Api* bind_all(const Library& library) {
   auto functions = std::make_unique<Api>();
@@ -58,14 +58,14 @@ const Library& cublas_library();
 const Library& cudnn_library();
 const Library& cufft_library();
 const Library& cusolver_library();
-/// "13.1.0", from the library itself; "" where it is missing or does not say.
+/// Returns the version that the library itself reports, "13.1.0"; "" if it is missing or reports none.
 std::string version(const Library& library);
-/// All of them, in this order.
+/// Returns all libraries, in this order.
 std::vector<const Library*> libraries();
 
-/// The entries of WEFT_CUDA_PATH, which may or may not be there.
+/// Returns the entries of WEFT_CUDA_PATH, whether they exist or not.
 std::vector<std::string> stated_folders();
-/// The folders beside the loader's own where libraries are looked for: those of WEFT_CUDA_PATH (each entry: a folder of
+/// Returns the folders that are searched in addition to the loader's: those of WEFT_CUDA_PATH (each entry a folder of
 /// libraries, a toolkit, or a Python site-packages with NVIDIA's wheels), site-packages named by LD_LIBRARY_PATH,
 /// CUDA_HOME, CUDA_PATH, and the usual ones.
 std::vector<std::string> library_folders();

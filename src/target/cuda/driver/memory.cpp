@@ -1,5 +1,4 @@
-// All work of a device goes through one stream, so a block that is free again may be used at once by whatever is given
-// next.
+// All work of a device runs on one stream, so a freed block can be reused at once by later work.
 #include "target/cuda/driver/memory.h"
 
 #include <fmt/format.h>
@@ -28,8 +27,8 @@ double gib(size_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
 
 }  // namespace
 
-/// The smallest free block that is not much too large; of equal ones the last that was freed, so that programs which
-/// run again and again get the same addresses.
+/// Returns the smallest free block that is not much too large, else null. Of blocks of equal size it takes the one
+/// freed last, so that repeated runs of a program get the same addresses.
 void* CudaMemory::reuse(size_t bytes) {
   const size_t most = bytes < large ? 2 * bytes : bytes + bytes / 4 + large;
   const auto smallest = free_.lower_bound(bytes);
@@ -105,7 +104,8 @@ void CudaMemory::release(void* data, size_t) noexcept {
 namespace {
 
 constexpr size_t staging_bytes = size_t{32} << 20, largest_piece = size_t{4} << 20, most_pieces = 64;
-constexpr size_t least_beside = size_t{1} << 20;  // of a copy whose time is worth a second copy on the device
+constexpr size_t least_beside = size_t{1}
+                                << 20;  // bytes from which a concurrent transfer is worth a second copy on the device
 
 }  // namespace
 
@@ -226,8 +226,7 @@ bool CudaMemory::reaches(const runtime::Accelerator& device) const {
   return other && context_.reaches(other->context_);
 }
 
-/// In the order of this device's work, which follows the other's; what the other does with its memory later follows the
-/// copy.
+/// Copies from another device. The copy follows the other device's earlier work, and its later work follows the copy.
 bool CudaMemory::copy_from(runtime::Accelerator& device, void* to, const void* from, size_t bytes) {
   const auto* other = dynamic_cast<const CudaMemory*>(&device);
   if (!other) return false;
@@ -255,7 +254,7 @@ void CudaMemory::synchronize() {
 
 namespace {
 
-/// A CUDA graph, ready to be launched.
+/// An instantiated CUDA graph.
 class CudaGraph final : public runtime::CapturedGraph {
  public:
   CudaGraph(Context& context, GraphExecHandle exec) : context_(context), exec_(exec) {}

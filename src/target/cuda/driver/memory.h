@@ -1,5 +1,5 @@
 #pragma once
-// A device's memory: blocks from the driver, kept for reuse, and the copies to and from the host, in the order of the
+// A device's memory: blocks from the driver, kept for reuse, and copies to and from the host in the order of the
 // context's stream.
 #include <map>
 #include <mutex>
@@ -15,38 +15,38 @@
 namespace weft::target::cuda {
 
 /// Pinned memory that copies go through, so that the device reads it while the host continues. Larger copies run
-/// concurrently with the device's work: on a stream of their own into a ring of the same size on the device, then into
-/// their destination in stream order. A batch arrives while the step before it runs. The caller holds the device's
-/// order().
+/// concurrently with the device's work: a stream of their own copies into a ring on the device, and the device's stream
+/// copies from there to the destination. So a batch arrives while the preceding step runs. The caller holds the
+/// device's order().
 class PinnedStaging {
  public:
   explicit PinnedStaging(Context& context);
   ~PinnedStaging();
   PinnedStaging(const PinnedStaging&) = delete;
   PinnedStaging& operator=(const PinnedStaging&) = delete;
-  /// `from` has been read when it returns; the device gets it in the order of its work.
+  /// Copies to the device in stream order. `from` may be changed when it returns.
   void to_device(DevicePtr to, const void* from, size_t bytes);
-  /// Waits for the work that was given before, and for none that is given meanwhile. At most `most_small` bytes.
+  /// Copies to the host and waits, only for work that was given before. At most `most_small` bytes.
   void to_host(void* to, DevicePtr from, size_t bytes);
-  /// From a device that this one does not reach, by way of the same memory. Nothing waits for it but later work of
-  /// both.
+  /// Copies from a device that this one does not reach, through the pinned memory. Only later work of both devices
+  /// waits for it.
   void from_device(DevicePtr to, const Context& other, DevicePtr from, size_t bytes);
   static constexpr size_t most_small = size_t{1} << 20;
 
  private:
   struct Piece {
-    size_t offset, slot;  // where it lies; which events are its own
+    size_t offset, slot;  // its position in the ring; the index of its event
   };
   Piece take(size_t bytes);
   bool lands_beside();
   Context& context_;
   runtime::StagingRing ring_;
   char* memory_ = nullptr;
-  std::vector<EventHandle> events_;  // of the pieces that are on their way, by their numbers
-  StreamHandle beside_ = nullptr;    // made for the first large copy
+  std::vector<EventHandle> events_;  // recorded behind each piece in flight, by slot
+  StreamHandle beside_ = nullptr;    // of large copies; made for the first one
   DevicePtr landing_ = 0;
   std::vector<EventHandle> landed_;
-  bool no_landing_ = false;  // there was no memory for it
+  bool no_landing_ = false;  // the device had no memory for it
 };
 
 class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
@@ -78,7 +78,7 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   PinnedStaging& staging();
   void* reuse(size_t bytes);
   bool over_limit(size_t bytes) const;
-  void trim(size_t keep);  // gives cached blocks back until at most so many bytes are left
+  void trim(size_t keep);  // frees cached blocks until at most `keep` bytes are left
   [[noreturn]] void throw_out_of_memory(size_t bytes) const;
 
   Context& context_;
@@ -86,7 +86,7 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   std::unique_ptr<PinnedStaging> staging_;  // made for the first copy
   mutable std::mutex mutex_;
   std::multimap<size_t, void*> free_;         // by size
-  std::unordered_map<void*, size_t> blocks_;  // of every block, what the driver gave
+  std::unordered_map<void*, size_t> blocks_;  // the bytes of every block
   size_t active_ = 0, peak_ = 0, cached_ = 0, limit_ = 0, cache_limit_ = SIZE_MAX;
 };
 

@@ -68,13 +68,14 @@ std::string log_of(ProgramHandle program) {
   if (nvrtc().get_log_size(program, &bytes) != 0 || bytes <= 1) return "";
   std::string text(bytes, '\0');
   if (nvrtc().get_log(program, text.data()) != 0) return "";
-  text.resize(bytes - 1);  // the last one is a zero
+  text.resize(bytes - 1);  // without the terminating zero
   return text;
 }
 
 constexpr const char* source_name = "weft.cu";
 
-/// The lines that the messages name ("weft.cu(12): error: …"), with two around each; at most forty.
+/// Returns the source lines that the messages name ("weft.cu(12): error: …"), each with two lines around it; at most
+/// forty.
 std::string excerpt(const std::string& source, const std::string& log) {
   std::set<int64_t> wanted;
   const std::string mark = std::string(source_name) + "(";
@@ -96,7 +97,7 @@ std::string excerpt(const std::string& source, const std::string& log) {
   return out;
 }
 
-/// The number that stands before `unit` in `line`, or 0: "Used 22 registers, 1 barriers, 4096 bytes smem".
+/// Returns the number before `unit` in `line`, or 0: "Used 22 registers, 1 barriers, 4096 bytes smem".
 int64_t number_before(const std::string& line, const std::string& unit) {
   const size_t at = line.find(unit);
   if (at == std::string::npos || at == 0) return 0;
@@ -125,8 +126,7 @@ int nvrtc_version() {
 
 std::vector<std::string> nvrtc_options() {
   std::vector<std::string> out = {"--std=c++17", "--fmad=false", "--ptxas-options=-v"};
-  if (nvrtc_version() >= 12090)
-    out.emplace_back("--no-cache");  // its own folder in the user's home: what is compiled here is kept in Weft's
+  if (nvrtc_version() >= 12090) out.emplace_back("--no-cache");  // NVRTC's own cache folder; Weft has one
   return out;
 }
 
@@ -169,8 +169,9 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
 std::vector<KernelUsage> parse_usage(const std::string& log) {
   std::vector<KernelUsage> out;
   std::istringstream lines(log);
-  bool own = false;  // whether properties are the kernel's own or those of a function that it calls: spills of both
-                     // count, the stack of the first only
+  // Whether the properties are the kernel's own or a called function's: spills of both count, the stack of the first
+  // only.
+  bool own = false;
   for (std::string line; std::getline(lines, line);) {
     if (const size_t at = line.find("Compiling entry function"); at != std::string::npos) {
       KernelUsage usage;

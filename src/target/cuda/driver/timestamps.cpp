@@ -8,7 +8,7 @@ namespace weft::target::cuda {
 
 namespace {
 
-constexpr float longest_span_ms = 1000;  // of which a float holds a tenth of a microsecond
+constexpr float longest_span_ms = 1000;  // a float resolves 0.1 microseconds up to here
 
 EventHandle make_event() {
   EventHandle event = nullptr;
@@ -28,7 +28,7 @@ class EventTimestamps final : public runtime::Timestamps {
     for (EventHandle event : events_) driver().event_destroy(event);
   }
 
-  /// In a capture: a node of the graph, which notes the time at every launch.
+  /// Records a timestamp. In a capture it is a node of the graph, which records at every launch.
   void note(size_t k) override {
     const unsigned flags = context_.capturing() ? event_record_external : event_record_default;
     check_result(driver().event_record_with_flags(events_.at(k), context_.stream(), flags), "cuEventRecordWithFlags");
@@ -79,8 +79,7 @@ float EventClock::milliseconds(EventHandle from, EventHandle to) const {
   return ms;
 }
 
-/// Where the anchor has come to lie far back, another one follows it into the device's work and takes over once it has
-/// happened.
+/// Once the anchor is too far back, a second one is recorded and replaces it as soon as it has completed.
 double EventClock::at(EventHandle event) {
   if (next_recorded_ && driver().event_query(next_) == success) {
     anchor_us_ += 1e3 * static_cast<double>(milliseconds(anchor_, next_));

@@ -1,5 +1,5 @@
 #pragma once
-// Times at which a device passed points in its work, by events.
+// Timestamps in a device's work, by events.
 #include <memory>
 
 #include "runtime/device.h"
@@ -7,18 +7,18 @@
 
 namespace weft::target::cuda {
 
-/// Where the device's clock stands beside the host's. Every span that is read off is short, because single floats hold
-/// it.
+/// Relates the device's clock to the host's. Spans between events are single floats, so the anchor is renewed to keep
+/// them short.
 class EventClock {
  public:
   explicit EventClock(Context& context) : context_(context) {}
   ~EventClock();
   EventClock(const EventClock&) = delete;
   EventClock& operator=(const EventClock&) = delete;
-  /// Of an event that has happened, in microseconds of std::chrono::steady_clock. The caller holds the device's
-  /// order().
+  /// Returns when a completed event happened, in microseconds of std::chrono::steady_clock. The caller holds the
+  /// device's order().
   double at(EventHandle event);
-  /// Waits for the device once, the first time.
+  /// Records the first anchor; waits for the device, the first time only.
   void begin();
 
  private:

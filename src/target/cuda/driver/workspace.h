@@ -1,5 +1,5 @@
 #pragma once
-// Scratch memory of library calls. Work on one stream is in order, so all calls of a stream may use the same bytes.
+// Scratch memory of library calls. A stream's work runs in order, so all its calls share the same bytes.
 #include <cstddef>
 #include <memory>
 
@@ -9,7 +9,7 @@ namespace weft::target::cuda {
 
 class Workspace {
  public:
-  Workspace(Context& context, size_t bytes);  // throws where the device has no memory left
+  Workspace(Context& context, size_t bytes);  // throws if the device is out of memory
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
@@ -22,8 +22,8 @@ class Workspace {
   DevicePtr address_ = 0;
 };
 
-/// At least `bytes` (aligned to 256) for work on the context's stream: the largest that somebody holds, or a new one.
-/// The address stays while it is held.
+/// Returns at least `bytes` (aligned to 256) for work on the context's stream: the largest workspace that is in use, or
+/// a new one. The address is valid while the pointer is held.
 std::shared_ptr<const Workspace> shared_workspace(Context& context, size_t bytes);
 
 }  // namespace weft::target::cuda

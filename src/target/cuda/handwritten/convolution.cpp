@@ -17,7 +17,7 @@ using Pair = ConvolutionForm::Pair;
 constexpr int64_t tile_pixels = 128, slice_channels = 32, buffers = 2;
 constexpr int64_t most_groups = 2, most_out = 128;
 constexpr int64_t most_reach = 112;  // a thread keeps its share of a tile's pixels, and of these, in registers
-constexpr double least_work = 1e8;   // multiplications: below, a launch is most of it
+constexpr double least_work = 1e8;   // multiplications; below, the launch takes most of the time
 
 std::string parameters_of(const ConvolutionForm& f) {
   return Parameters()
@@ -66,7 +66,7 @@ std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, in
   const auto &x = desc.inputs[0].extents, &w = desc.inputs[1].extents, &y = desc.outputs[0].extents;
   ConvolutionForm f;
   f.in = x.back(), f.out = y.back();
-  // One axis of space: another one of one element comes first.
+  // A convolution over one axis of space gets a leading axis of one element.
   f.input = f.output = f.kernel = f.dilation = f.lines = {1, 1};
   f.low = {0, 0};
   for (size_t k = 0; k < space; ++k) {
@@ -80,10 +80,10 @@ std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, in
   }
   if (f.in % slice_channels != 0 || f.out % 8 != 0 || f.out > most_out || w.back() != f.in || f.reach() > most_reach)
     return std::nullopt;
-  // Indices of pixels have 32 bits, with those of a few tiles beyond the last one.
+  // Pixel indices have 32 bits, including a few tiles past the last one.
   constexpr int64_t most = int64_t{1} << 30;
   if (f.lines[0] > most / f.lines[1] || x[0] > most / (f.lines[0] * f.lines[1])) return std::nullopt;
-  // Planes begin in different banks, so that threads that write to eight of them do not wait for each other.
+  // Planes begin in different banks, so that threads that write to eight of them have no bank conflicts.
   f.plane_bytes = 16 * ((tile_pixels + f.reach()) | 1);
   for (f.groups = most_groups; f.groups > 0; --f.groups) {
     f.shared_bytes = f.weight_bytes() + f.groups * buffers * slice_channels / 4 * f.plane_bytes;

@@ -14,15 +14,16 @@ namespace {
 using Pair = WgradForm::Pair;
 
 constexpr int64_t blocks_of_sm = 2;
-constexpr int64_t reserved = 1 << 10;  // of its shared memory, for each block
+constexpr int64_t reserved = 1 << 10;  // shared memory that each block reserves
 constexpr int64_t channels_of_warp = 32, most_taps = 3, most_sets = 3, warps = 6, most_stages = 4;
-constexpr int64_t line_of_input = (channels_of_warp + 8) * 4;  // bytes of a pixel: pixels begin in different banks
-constexpr double least_wgrad_work = 1e8;                       // multiplications: below, a launch is most of it
-constexpr int64_t least_parts = 16;  // with fewer, the result is large and cuDNN's products are good
+constexpr int64_t line_of_input =
+    (channels_of_warp + 8) * 4;           // bytes of a pixel, padded so that pixels begin in different banks
+constexpr double least_wgrad_work = 1e8;  // multiplications; below, the launch takes most of the time
+constexpr int64_t least_parts = 16;       // with fewer, the result is large and cuDNN's GEMMs are good
 
 int64_t wgrad_tiles(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
-/// How far a tile of the output reaches in the input.
+/// Returns how far a tile of the output reaches in the input.
 int64_t reach(const WgradForm& f, size_t axis) {
   return (f.tile[axis] - 1) * f.stride[axis] + (f.kernel[axis] - 1) * f.dilation[axis] + 1;
 }
@@ -31,7 +32,8 @@ int64_t stage_bytes(const WgradForm& f) {
   return f.depth() * (f.halves * channels_of_warp + 8) * 4 + reach(f, 0) * reach(f, 1) * line_of_input;
 }
 
-/// Tiles for which little is multiplied with zeros and little is read twice, two of which fit into `bytes`.
+/// Sets the tile that wastes least on zeros and repeated reads, such that two of them fit into `bytes`. Returns false
+/// if none does.
 bool choose_tile(WgradForm& form, int64_t bytes) {
   double least = std::numeric_limits<double>::infinity();
   WgradForm f = form;
@@ -103,7 +105,7 @@ std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared
   const auto &x = desc.inputs[0].extents, &g = desc.inputs[1].extents, &w = desc.outputs[0].extents;
   WgradForm f;
   f.in = x.back(), f.out = g.back();
-  // One axis of space: another one of one element comes first.
+  // A convolution over one axis of space gets a leading axis of one element.
   f.input = f.output = f.kernel = f.stride = f.dilation = {1, 1};
   f.low = {0, 0};
   for (size_t k = 0; k < space; ++k) {

@@ -18,20 +18,21 @@ using kernel::PreActivation;
 
 namespace {
 
-constexpr double least_flops = 8e9;  // below, tiles are few, and what is gained is little
-constexpr double least_used = 0.85;  // of the SMs' time, which they take for whole tiles and wait for the last one
-constexpr int64_t swizzled_elements = 64;  // of a line of 128 bytes
+constexpr double least_flops = 8e9;  // below, there are few tiles and little to gain
+constexpr double least_used =
+    0.85;  // share of the SMs' time that is used, given whole tiles and the wait for the last one
+constexpr int64_t swizzled_elements = 64;  // of a 128-byte line
 
 int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
-/// Columns of a tile: 1600 columns are seven tiles of 232. Where B is contiguous along n, boxes begin at multiples of
-/// 128 bytes.
+/// Returns the columns of a tile, such that tiles are equally wide: 1600 columns are seven tiles of 232. Where B is
+/// contiguous along n, widths are multiples of 128 bytes, because boxes begin there.
 int64_t tile_n_for(int64_t n, bool b_n_major) {
   const int64_t step = b_n_major ? swizzled_elements : 8;
   return tiles_of(tiles_of(n, tiles_of(n, GemmForm::max_tile_n)), step) * step;
 }
 
-/// TMA's description of a matrix, for boxes of `across` by `down` elements; `line` elements from one row to the next.
+/// Returns TMA's description of a matrix: boxes of `across` by `down` elements, rows `line` elements apart.
 TensorMap tensor_map(const GemmForm& form, void* address, int64_t columns, int64_t rows, int64_t line, int64_t across,
                      int64_t down, TensorMapLayout swizzle) {
   TensorMap map;
@@ -45,7 +46,8 @@ TensorMap tensor_map(const GemmForm& form, void* address, int64_t columns, int64
   return map;
 }
 
-/// A or B, with `tile` of its other axis in a box: contiguous along k, or along that axis.
+/// Returns the description of A or B, with `tile` elements of its non-contracted axis in a box; contiguous along k
+/// (`k_major`) or along that axis.
 TensorMap operand_map(const GemmForm& form, void* address, bool k_major, int64_t extent, int64_t depth, int64_t line,
                       int64_t tile) {
   return k_major
@@ -54,7 +56,7 @@ TensorMap operand_map(const GemmForm& form, void* address, bool k_major, int64_t
 }
 
 std::string parameters_of(const GemmForm& form) {
-  const int64_t accumulators = tiles_of(form.tile_n, 16) * 2;  // stmatrix stores them by twos
+  const int64_t accumulators = tiles_of(form.tile_n, 16) * 2;  // stmatrix stores them in pairs
   return Parameters()
       .entry("KERNEL", form.symbol())
       .flag("bf16", form.dtype == bfloat16)
@@ -79,7 +81,7 @@ std::string parameters_of(const GemmForm& form) {
       .text();
 }
 
-/// The arguments of the kernel.
+/// Launches the kernel.
 void run(const GemmForm& form, const DotDesc& d, std::span<void* const> operands, const Match::Launch& launch) {
   TensorMap a = operand_map(form, operands[0], !form.a_m_major, d.m, d.k, form.a_m_major ? d.a_k : d.a_m, form.tile_m);
   TensorMap b =
@@ -112,7 +114,7 @@ std::string GemmForm::symbol() const {
   return out;
 }
 
-/// As gemm.cu lays it out, which checks it.
+/// Returns the size of gemm.cu's layout of shared memory, which gemm.cu checks.
 int64_t GemmForm::shared_bytes() const {
   const int64_t stage = 2 * (tile_m + max_tile_n) * tile_k, tile = tile_m * (2 * max_tile_n + 16),
                 barriers = tiles_of(stages * 12, 16) * 16, column_sums = 2 * 4 * 4 * max_tile_n;
@@ -135,7 +137,7 @@ std::optional<GemmForm> gemm_form(const DotDesc& desc, DotDesc* merged) {
   if (d.residual && d.activation != Activation::none) return std::nullopt;
   if (d.pre_activation != PreActivation::none && d.activation != Activation::gelu_tanh) return std::nullopt;
   if (d.pre_activation == PreActivation::derivative && d.bias) return std::nullopt;
-  // Lines at multiples of 16 bytes.
+  // Lines must begin at multiples of 16 bytes.
   const auto lines = [](int64_t contiguous, int64_t line, int64_t length) {
     return contiguous == 1 && line % 8 == 0 && line >= length;
   };

@@ -9,7 +9,7 @@ namespace weft::target::cuda {
 
 namespace {
 
-constexpr int64_t operand_alignment = 16;  // bytes, of all kernels of the table
+constexpr int64_t operand_alignment = 16;  // bytes, required by all kernels of the table
 
 class HandwrittenCall final : public LibraryCall {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// Hand-written kernels on a device: compiled once for each form, in the background, and offered as candidates for
+// Hand-written kernels on a device. Each form is compiled once, in the background, and offered as a candidate for
 // calls.
 #include <atomic>
 #include <functional>
@@ -16,16 +16,16 @@
 
 namespace weft::target::cuda {
 
-/// Makes machine code of CUDA C++; throws what NVRTC says.
+/// Compiles CUDA C++ to machine code; throws with NVRTC's messages.
 using CompileSource = std::function<std::vector<char>(const std::string& source)>;
 
-/// The code of a form; compiled and loaded by the first thread that wants it, others wait.
+/// The code of a form, compiled and loaded by the first thread that needs it while others wait.
 class LoadedKernel : public std::enable_shared_from_this<LoadedKernel> {
  public:
   LoadedKernel(Context& context, CompileSource compile, std::string source, std::vector<KernelEntry> entries)
       : context_(context), compile_(std::move(compile)), source_(std::move(source)), entries_(std::move(entries)) {}
   const Entry& entry(size_t index) const;
-  /// Has the code compiled in the background, once.
+  /// Starts compiling in the background, once.
   void begin() const;
   Context& context() const { return context_; }
 
@@ -39,7 +39,7 @@ class LoadedKernel : public std::enable_shared_from_this<LoadedKernel> {
   mutable std::vector<Entry> loaded_;
 };
 
-/// Returns the match as a call. Throws where the device has no memory for its scratch.
+/// Returns the match as a call. Throws if the device has no memory for its scratch.
 std::shared_ptr<const LibraryCall> handwritten_call(std::shared_ptr<const LoadedKernel> kernel, const Match& match);
 
 /// All hand-written kernels of a device. May be used from several threads.
@@ -48,10 +48,10 @@ class HandwrittenKernels {
   HandwrittenKernels(Context& context, CompileSource compile, const Machine& machine,
                      std::span<const HandwrittenKernel> table = handwritten_kernels())
       : context_(context), compile_(std::move(compile)), machine_(machine), table_(table) {}
-  /// Returns a candidate for each row that takes the work and may win, in the table's order. `preferred`: those rows
-  /// that are taken without a measurement, instead of the others.
+  /// Returns a candidate for each row that takes the work and may win, in the table's order. `preferred`: only the rows
+  /// that are used without a measurement; otherwise only the others.
   std::vector<Candidate> candidates(const Work& work, bool preferred = false) const;
-  /// What makes machine code for the device.
+  /// Returns the compiler for this device.
   const CompileSource& compiler() const { return compile_; }
 
  private:

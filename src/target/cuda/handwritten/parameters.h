@@ -1,5 +1,5 @@
 #pragma once
-// What stands in front of a hand-written kernel's source: its parameters as CUDA C++ declarations.
+// Builds the declarations that precede a hand-written kernel's source and set its parameters.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace weft::target::cuda {
 /// Declarations, one a line, in the order in which they are added.
 class Parameters {
  public:
-  /// `#define name symbol`: the name of an entry, which no declaration can set.
+  /// Adds `#define name symbol` for the name of an entry, which no declaration can set.
   Parameters& entry(std::string_view name, std::string_view symbol) {
     return add(fmt::format("#define {} {}", name, symbol));
   }
@@ -25,12 +25,12 @@ class Parameters {
   Parameters& type(std::string_view name, std::string_view value) {
     return add(fmt::format("using {} = {};", name, value));
   }
-  /// Rows and columns: two integers.
+  /// Adds a pair (rows and columns) as two integers.
   template <class Pair>
   Parameters& rows_columns(std::string_view name, const Pair& value) {
     return integer(fmt::format("{}_rows", name), value[0]).integer(fmt::format("{}_columns", name), value[1]);
   }
-  /// A function that only the host can write, as it is.
+  /// Adds the text of a function that the host generates.
   Parameters& function(std::string_view text) {
     text_ += text;
     return *this;

@@ -1,7 +1,7 @@
 #pragma once
-// The hand-written CUDA kernels, a row each: which work a kernel takes, what stands in front of its source, and how it
-// is launched. Kernels are written by hand where generated code cannot say what they do (warp specialization, TMA, an
-// implicit GEMM). Whether one runs is decided by measurement, beside the libraries (driver/candidates.h).
+// The table of hand-written CUDA kernels. A row says which work a kernel takes, its parameters, its source file and its
+// launch shape. Kernels are written by hand where generated code cannot express them (warp specialization, TMA, an
+// implicit GEMM). Measurement against the libraries decides whether one runs (driver/candidates.h).
 //
 // To add one: a .cu, a .cpp with its `match`, and a row in registry.cpp (CONTRIBUTING.md).
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace weft::target::cuda {
 
-/// What a kernel may be asked to do.
+/// Work that a kernel can take.
 using Work = std::variant<kernel::DotDesc, kernel::CallDesc>;
 
-/// Extents of a launch: blocks, threads of a block, bytes of dynamic shared memory of a block.
+/// The size of a launch: blocks, threads of a block, bytes of dynamic shared memory of a block.
 struct LaunchShape {
   int64_t grid_x = 1, grid_y = 1;
   int64_t threads = 32;
@@ -37,36 +37,36 @@ struct KernelEntry {
 
 /// A kernel that fits the work.
 struct Match {
-  std::string form;                  // what code is made for: two matches with one form share their code
-  std::string parameters;            // CUDA C++ in front of the source
+  std::string form;                  // what code is compiled for: matches with equal forms share it
+  std::string parameters;            // CUDA C++ that precedes the source
   std::vector<KernelEntry> entries;  // in the order in which they are launched
-  std::string label;                 // what LibraryCall::name() says
+  std::string label;                 // LibraryCall::name()
   bool may_win = true;               // worth compiling and measuring
-  int64_t scratch_bytes = 0;         // of memory beside the operands
-  /// Calls `launch(k, arguments)` for entry k, with pointers to its arguments. Operands are those of LibraryCall::run,
-  /// aligned to 16 bytes.
+  int64_t scratch_bytes = 0;         // of memory besides the operands
+  /// Launches the kernel: it calls `launch(k, arguments)` for entry k with pointers to its arguments. Operands are
+  /// those of LibraryCall::run, aligned to 16 bytes.
   using Launch = std::function<void(size_t entry, void** arguments)>;
   std::function<void(std::span<void* const> operands, void* scratch, const Launch& launch)> run;
 };
 
 struct HandwrittenKernel {
   std::string_view name;
-  int version;  // to be raised where the kernel may win where it lost, or lose where it won: recorded choices go unused
+  int version;            // increase when the speed or the results change: recorded choices become void
   std::string_view file;  // of src/target/cuda/handwritten
-  /// Nothing where the kernel does not take the work. Null: entries that other calls launch (linalg_kernels.h).
+  /// Returns nothing if the kernel does not take the work. Null for entries that other calls launch (linalg_kernels.h).
   std::optional<Match> (*match)(const Work& work, const Machine& machine);
-  bool preferred = false;  // taken without a measurement, because a run adds to its result and cannot be repeated
+  bool preferred = false;  // used without a measurement: it adds to its result, so a run cannot be repeated
 };
 
-/// The table.
+/// Returns the table.
 std::span<const HandwrittenKernel> handwritten_kernels();
-/// The row of a name; throws WeftError where there is none.
+/// Returns the row of a name; throws WeftError if there is none.
 const HandwrittenKernel& handwritten_kernel(std::string_view name);
 
-/// Returns what NVRTC is given: the parameters, then the file with what it includes.
+/// Returns NVRTC's input: the parameters, then the file with its includes.
 std::string source_of(const HandwrittenKernel& kernel, std::string_view parameters = {});
 
-/// A row that takes the work, and how.
+/// A row that takes the work, with its match.
 struct Found {
   const HandwrittenKernel* kernel;
   Match match;

@@ -8,9 +8,9 @@ namespace weft::target::cuda {
 
 namespace {
 
-constexpr int64_t warps_of_block = 8;  // a row each
+constexpr int64_t warps_of_block = 8;  // one row each
 
-/// "unsigned short"; "" of what is no integer.
+/// Returns the C++ type of an integer dtype, "unsigned short"; "" for other dtypes.
 const char* integer_name(Dtype t) {
   if (t == int32) return "int";
   if (t == uint32) return "unsigned";

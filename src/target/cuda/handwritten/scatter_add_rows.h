@@ -1,8 +1,8 @@
 #pragma once
-// Rows added to those that ids name, in no order, by atomics: the host side of scatter_add_rows.cu.
+// Adds rows to the rows that ids name, by atomics in no fixed order: the host side of scatter_add_rows.cu.
 //
-// It takes a `scatter_rows` whose sums need not have the same bits in every run: float32 sums of rows of a multiple of
-// four elements, from float32 or 16-bit floats.
+// It takes a `scatter_rows` whose sums may differ between runs, into float32 rows of a multiple of four elements, from
+// float32 or 16-bit floats.
 #include <optional>
 
 #include "kernel/describe/desc.h"

@@ -43,13 +43,13 @@ void check_lt(int status, const char* call, const std::string& what) {
                 fmt::format("{} failed: {} (status {}) on {}", call, text ? text : "unknown status", status, what));
 }
 
-/// What all calls on one device share.
+/// What all calls on a device share.
 struct LtShared {
   lt::Handle handle = nullptr;
   DevicePtr workspace = 0;
 };
 
-/// Null where cuBLASLt does not start, or where there is no memory for its workspace.
+/// Returns the device's state; null if cuBLASLt does not start or there is no memory for its workspace.
 const LtShared* lt_shared(Context& context) {
   static std::mutex mutex;
   static auto* all = new std::map<int, LtShared>;  // never destroyed: the driver may have ended by then
@@ -65,7 +65,7 @@ const LtShared* lt_shared(Context& context) {
   return s.handle && s.workspace ? &s : nullptr;
 }
 
-/// Handles of cuBLASLt's, destroyed with their owner.
+/// A handle of cuBLASLt's, destroyed with its owner.
 template <class H>
 struct Owned {
   H handle = nullptr;
@@ -84,7 +84,8 @@ void set(int (*function)(lt::MatmulDesc, int, const void*, size_t), lt::MatmulDe
   check_lt(function(to, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute", what);
 }
 
-/// Kernels read at most 16 bytes at once; what is aligned to less is another question to the heuristic.
+/// Returns the alignment that all operands have, at most 16 bytes (kernels read no more at once). The heuristic is
+/// asked once for each alignment.
 int64_t alignment_of(std::span<void* const> operands, uintptr_t offsets) {
   uintptr_t bits = 16 | offsets;
   for (const void* p : operands) bits |= reinterpret_cast<uintptr_t>(p);
@@ -97,7 +98,7 @@ struct Algorithm {
   uint64_t other = 0;  // 1 + its index
 };
 
-/// The algorithms for operands of an alignment, and which of them runs.
+/// The candidates for operands of one alignment, and the choice between them.
 struct Ways {
   std::vector<Algorithm> algorithms;
   Choice choice;
@@ -125,7 +126,7 @@ class CublasltCall final : public LibraryCall {
     set_matmul(lt::matmul_epilogue, form.epilogue);
     if (has_vector()) {
       set_matmul(lt::matmul_bias_data_type, static_cast<int32_t>(form.d.type));
-      set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // its alignment alone is looked at before the first run
+      set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // only the alignment matters before the first run
     }
     if (has_pre_activation()) {
       set_matmul(lt::matmul_aux_leading, form.d.leading);
@@ -134,7 +135,7 @@ class CublasltCall final : public LibraryCall {
     for (int64_t k = 0; k < desc.scales; ++k) set_scale(k, reinterpret_cast<void*>(uintptr_t{1} << 20));
   }
 
-  /// False where cuBLASLt knows no algorithm.
+  /// Returns false if cuBLASLt knows no algorithm.
   bool settle() { return ways(16) != nullptr; }
 
   void begin() const override {
@@ -161,7 +162,7 @@ class CublasltCall final : public LibraryCall {
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
-    const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // where they begin
+    const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // the first scale
     const int64_t alignment = alignment_of(operands, offsets_);
     if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
     if (has_pre_activation()) set_argument(operands[scales - 1]);
@@ -196,7 +197,7 @@ class CublasltCall final : public LibraryCall {
     set(lt::api()->desc_set, matmul_.handle, lt::matmul_bias_pointer, pointer, what_);
   }
 
-  /// The numbers are factors of the whole matmul: which operand cuBLASLt counts one to makes no difference.
+  /// Each scale multiplies the whole matmul, so it does not matter to which operand cuBLASLt attributes it.
   void set_scale(int64_t k, void* pointer) const {
     set(lt::api()->desc_set, matmul_.handle, k == 0 ? lt::matmul_a_scale_pointer : lt::matmul_b_scale_pointer, pointer,
         what_);
@@ -235,7 +236,7 @@ class CublasltCall final : public LibraryCall {
     return 0;
   }
 
-  /// Returns the ways to multiply operands of an alignment: the one that was recorded, else all candidates; null where
+  /// Returns the candidates for operands of an alignment: only the recorded one if there is a record, else all; null if
   /// there is none.
   Ways* ways(int64_t alignment) const {
     last_ = alignment;
@@ -248,7 +249,7 @@ class CublasltCall final : public LibraryCall {
     return &ways_.insert_or_assign(alignment, std::move(found)).first->second;
   }
 
-  /// Takes what an earlier choice recorded.
+  /// Takes the algorithm that an earlier choice recorded.
   void replay(Ways& to, int64_t alignment) const {
     if (const auto recorded = recorded_algorithm(to.choice, alignment)) {
       to.algorithms = {*recorded};
@@ -256,10 +257,10 @@ class CublasltCall final : public LibraryCall {
     }
   }
 
-  /// Measures the candidates on the operands. A matmul in place that is run twice gives another result: then
-  /// candidates write elsewhere, or the first is taken where there is no memory for that.
+  /// Measures the candidates on the operands. A matmul in place cannot be repeated, so candidates then write to other
+  /// memory; without such memory the first one is taken.
   void choose(Ways& among, int64_t alignment, std::span<void* const> operands) const {
-    replay(among, alignment);  // by another call meanwhile
+    replay(among, alignment);  // another call may have recorded a choice meanwhile
     if (among.choice.settled()) return;
     std::vector<void*> measured(operands.begin(), operands.end());
     std::shared_ptr<const Workspace> elsewhere;
@@ -279,7 +280,7 @@ class CublasltCall final : public LibraryCall {
     return desc_.residual && operands[desc_.bias ? 3 : 2] == operands.back();
   }
 
-  /// Memory for a result; none for several matmuls, or where there is none left.
+  /// Returns memory for a result; null for batched or several matmuls, or if there is too little memory.
   std::shared_ptr<const Workspace> another_result() const {
     if (form_.batch > 1 || form_.calls.size() > 1) return nullptr;
     const size_t bytes = static_cast<size_t>(form_.d.leading * form_.d.columns) * desc_.c.size();
@@ -288,7 +289,7 @@ class CublasltCall final : public LibraryCall {
     return std::make_shared<const Workspace>(context_, bytes);
   }
 
-  /// What cuBLASLt's heuristic likes, best first, and the other candidates.
+  /// Returns the heuristic's algorithms, best first, then the other candidates.
   std::vector<Algorithm> candidates(int64_t alignment) const {
     Owned<lt::Preference> preference;
     preference.destroy = lt::api()->preference_destroy;
@@ -298,7 +299,7 @@ class CublasltCall final : public LibraryCall {
                "cublasLtMatmulPreferenceSetAttribute", what_);
     };
     set_preference(lt::preference_max_workspace_bytes, static_cast<uint64_t>(cublaslt_workspace_bytes));
-    // Partial sums of a split k are added in the precision of the sum, never in that of a narrower result.
+    // Split-K partial sums must be added in the precision of the accumulator, not in that of a narrower result.
     const bool narrow = desc_.c.size() < 4;
     set_preference(lt::preference_reduction_scheme_mask,
                    static_cast<uint32_t>(lt::reduction_compute_type | (narrow ? 0u : lt::reduction_in_place)));
@@ -332,7 +333,7 @@ class CublasltCall final : public LibraryCall {
     return hasher.finish();
   }
 
-  /// Nothing where there is no record, or where cuBLASLt does not take it any more.
+  /// Returns nothing without a record, or if cuBLASLt no longer accepts the recorded algorithm.
   std::optional<Algorithm> recorded_algorithm(const Choice& choice, int64_t alignment) const {
     const std::optional<Choice::Record> bytes = choice.recorded();
     Algorithm recorded;
@@ -358,7 +359,7 @@ class CublasltCall final : public LibraryCall {
   CublasltOptions options_;
   Owned<lt::Layout> a_, b_, d_;
   Owned<lt::MatmulDesc> matmul_;
-  uintptr_t offsets_ = 0;  // the bits that offsets of the calls set in addresses
+  uintptr_t offsets_ = 0;  // address bits that the offsets of the calls set
   mutable std::mutex mutex_;
   mutable EventTimer timer_;
   mutable std::map<int64_t, Ways> ways_;  // by alignment

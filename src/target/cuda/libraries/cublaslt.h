@@ -1,5 +1,5 @@
 #pragma once
-// cuBLASLt's answer to a matmul.
+// Matmuls by cuBLASLt.
 //
 // The rule: cuBLASLt takes a matmul when
 //   - the dtypes are f32·f32→f32 and f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32;
@@ -35,11 +35,10 @@ inline constexpr size_t cublaslt_workspace_bytes = size_t{32} << 20;
 struct CublasltOptions {
   bool tf32 = false;   // float32 matmuls may round their operands to TF32
   bool search = true;  // candidates are measured (driver/candidates.h); otherwise the heuristic's first runs
-  std::vector<Candidate> others = {};  // that are measured beside cuBLASLt's algorithms
+  std::vector<Candidate> others = {};  // further candidates to measure
 };
 
-/// A matrix as cuBLASLt sees it: columns contiguous, `leading` elements from one to the next; as stored, before
-/// `transposed`.
+/// A matrix as cuBLASLt sees it: column-major with leading dimension `leading`, as stored, before `transposed`.
 struct LtMatrix {
   lt::DataType type = lt::r_32f;
   bool transposed = false;
@@ -47,13 +46,13 @@ struct LtMatrix {
   bool operator==(const LtMatrix&) const = default;
 };
 
-/// D[m×n] = epilogue(op(A) · op(B) + beta C): the matmul in cuBLASLt's terms.
+/// The matmul in cuBLASLt's terms: D[m×n] = epilogue(op(A) · op(B) + beta C).
 struct LtForm {
-  /// One of several calls that make up the matmul: where its operands begin, in elements.
+  /// The offsets of the operands of one call, in elements; a matmul may take several calls.
   struct Offset {
     int64_t a = 0, b = 0, c = 0;
   };
-  bool swapped = false;  // its A is our B and the other way round, its D is our C transposed (that is: row-major)
+  bool swapped = false;  // its A is our B and its B our A; its D is our row-major C transposed
   LtMatrix a, b, d;
   int64_t batch = 1;
   std::vector<Offset> calls;
@@ -62,16 +61,16 @@ struct LtForm {
   lt::DataType scale = lt::r_32f;
 };
 
-/// The form, or nothing where the rule says no (the last line of it apart, which needs a device).
+/// Returns the form, or nothing where the rule above says no (its last line needs a device and is not checked).
 std::optional<LtForm> cublaslt_form(const kernel::DotDesc& desc, bool tf32 = false);
 
-/// A call for the context's stream, with workspace (one for all calls of a stream, whose work is in order) and
-/// algorithm; null where the rule says no, or without cuBLASLt. `run` takes device addresses, returns when the work is
-/// enqueued, and may be called while the stream is captured.
+/// Returns a call for the context's stream with workspace (shared by all calls of the stream) and algorithm. Null if
+/// the rule says no or cuBLASLt is missing. `run` takes device addresses, returns when the work is enqueued, and may be
+/// captured.
 std::shared_ptr<const LibraryCall> cublaslt(const kernel::DotDesc& desc, Context& context,
                                             const CublasltOptions& options = {});
 
-/// Opens the library and asks it for one matmul: what it does at its first one is done before it matters.
+/// Opens the library and asks it for one matmul, so that its start-up work is done early.
 void start_cublaslt(Context& context);
 
 }  // namespace weft::target::cuda

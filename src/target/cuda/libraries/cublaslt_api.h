@@ -1,6 +1,6 @@
 #pragma once
-// cuBLASLt's interface as far as Weft needs it, in declarations of our own. tests/target/cuda/cuda_libraries_test.cpp
-// holds them against its header.
+// The part of cuBLASLt's interface that Weft needs, in declarations of our own.
+// tests/target/cuda/cuda_libraries_test.cpp compares them with its header.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -61,7 +61,7 @@ enum PreferenceAttribute : int {
 };
 enum AlgorithmAttribute : int { algorithm_tile_id = 1, algorithm_splitk = 2 };
 
-/// Plain data: it may be kept on disk for the same version of the library.
+/// Plain data; it may be stored on disk for the same version of the library.
 struct Algorithm {
   uint64_t data[8];
 };
@@ -118,9 +118,9 @@ void for_each_function(Api& api, Visit&& visit) {
   visit(api.matmul, "cublasLtMatmul");
 }
 
-/// The functions, or null where the library is missing (library.h says why) or lacks one.
+/// Returns the functions; null if the library is missing (library.h says why) or lacks one.
 const Api* api();
-/// "128x256" for a tile of that number, "tile 99" for a number that the table does not know.
+/// Returns "128x256" for a tile of this id, "tile 99" for an unknown id.
 std::string tile_name(uint32_t id);
 
 }  // namespace weft::target::cuda::lt

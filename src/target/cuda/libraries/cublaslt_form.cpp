@@ -1,5 +1,5 @@
-// From a descriptor with strides to cuBLASLt's column-major matrices. A row-major C is the column-major Cᵀ = Bᵀ Aᵀ:
-// operands are exchanged.
+// Converts a descriptor with strides to cuBLASLt's column-major matrices. A row-major C is a column-major Cᵀ = Bᵀ Aᵀ,
+// so the operands are exchanged.
 #include <algorithm>
 #include <utility>
 
@@ -66,7 +66,7 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
   return std::nullopt;
 }
 
-/// op(M) is rows × columns with the given strides; nothing where neither axis is contiguous or columns overlap.
+/// Returns op(M) of rows × columns with the given strides; nothing if neither axis is contiguous or columns overlap.
 std::optional<LtMatrix> matrix(lt::DataType type, int64_t rows, int64_t columns, int64_t row_stride,
                                int64_t column_stride, bool may_transpose) {
   if ((rows == 1 || row_stride == 1)) {
@@ -80,7 +80,8 @@ std::optional<LtMatrix> matrix(lt::DataType type, int64_t rows, int64_t columns,
   return std::nullopt;
 }
 
-/// The longest batch axis goes into the call, the others are calls of their own.
+/// Puts the longest batch axis into the call; the other batch axes become separate calls. Returns false if there are
+/// too many.
 bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
   form.calls = {LtForm::Offset{}};
   if (axes.empty()) return true;
@@ -100,11 +101,11 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
   return true;
 }
 
-/// What follows the matmul as one of cuBLASLt's epilogues; the residual is its C, which is added before an activation
-/// and not after it.
+/// Returns cuBLASLt's epilogue for what follows the matmul. The residual is its C, which it adds before an activation,
+/// not after.
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
   if (d.pre_activation != kernel::PreActivation::none) {
-    // Half precision, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
+    // 16-bit results, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
     const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual &&
                       d.sum == kernel::OperandSum::none && d.batch.empty();
     if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0)
@@ -121,7 +122,7 @@ std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped) {
   }
   if (d.residual && d.activation != Activation::none) return std::nullopt;
   if (d.activation == Activation::gelu_tanh && d.c == float64)
-    return std::nullopt;                        // its approximation is a float32's: 1e-10
+    return std::nullopt;                        // its approximation has an error of 1e-10: too large for float64
   if (d.bias && !swapped) return std::nullopt;  // its bias runs along D's rows
   switch (d.activation) {
     case Activation::none: return d.bias ? lt::epilogue_bias : lt::epilogue_default;

@@ -1,5 +1,5 @@
 #pragma once
-// cuDNN's answers: attention with its derivative, and convolutions with their gradients.
+// Attention with its derivative, and convolutions with their gradients, by cuDNN.
 //
 // It takes attention
 //   - in bf16 or f16, with float32 sums, on devices from compute capability 8.0 on;
@@ -21,33 +21,34 @@
 namespace weft::target::cuda {
 
 struct CudnnOptions {
-  bool tf32 = false;          // float32 convolutions may round their operands to TF32
-  bool deterministic = true;  // the same bits on every run; for the derivative of attention this costs memory: a
-                              // probability for each pair, in 16 bits
-  size_t most_probabilities =
-      size_t{2} << 30;  // bytes of them at a time: where a derivative has more, its batches and heads alternate
-  bool search = true;  // the first run outside of a capture measures engines of a convolution, and two forms of a large
-                       // attention's, unless the cache folder knows the winner
-  double least_searched_flops = 1e10;  // of attention: some ten microseconds
+  bool tf32 = false;  // float32 convolutions may round their operands to TF32
+  // The same bits in every run. For the derivative of attention this needs memory: a 16-bit probability for each pair.
+  bool deterministic = true;
+  // Bytes of these probabilities at a time: a derivative that needs more is computed in slices of batches and heads.
+  size_t most_probabilities = size_t{2} << 30;
+  // Unless the cache folder has a choice, the first run outside of a capture measures engines of a convolution, or two
+  // forms of a large attention's plan.
+  bool search = true;
+  double least_searched_flops = 1e10;  // of attention: some ten microseconds of work
 };
 
 /// Attention whose plan is made in the background.
 class CudnnAttention : public LibraryCall {
  public:
-  /// Whether cuDNN is known not to take it: `ready` has been false.
+  /// Returns whether cuDNN is known not to take it; `ready` then returned false.
   virtual bool declined() const = 0;
   virtual const std::string& why() const = 0;
 };
-/// A call whose plan is made by `begin`, or by whoever needs it first. Null where the rule says no.
+/// Returns a call whose plan is made by `begin`, or else by its first use. Null where the rule above says no.
 std::shared_ptr<const CudnnAttention> cudnn_attention_call(const kernel::AttentionDesc& desc, Context& context,
                                                            const CudnnOptions& options = {},
                                                            std::string* why = nullptr);
 
-/// A call with plan and workspace made, or null, and then `why` says what was not taken. Operands as
-/// kernel::AttentionDesc lists them.
+/// Returns a call with plan and workspace made. Null if it is not taken; `why` then says why. Operands as listed in
+/// kernel::AttentionDesc.
 std::shared_ptr<const LibraryCall> cudnn_attention(const kernel::AttentionDesc& desc, Context& context,
                                                    const CudnnOptions& options = {}, std::string* why = nullptr);
-/// "convolution" (x, w, y) and "convolution_weights" (x, g, dw): their integers are those of
+/// Returns "convolution" (x, w, y) or "convolution_weights" (x, g, dw), with the integers of
 /// graph/regions/convolution.h.
 std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context,
                                                      const CudnnOptions& options = {}, std::string* why = nullptr);

@@ -1,6 +1,6 @@
 #pragma once
-// cuDNN's backend interface (graphs of operations) as far as Weft needs it, in declarations of our own.
-// tests/target/cuda/cuda_libraries_test.cpp holds them against its header.
+// The part of cuDNN's backend interface (graphs of operations) that Weft needs, in declarations of our own.
+// tests/target/cuda/cuda_libraries_test.cpp compares them with its header.
 #include <cstddef>
 #include <cstdint>
 
@@ -153,7 +153,7 @@ enum NumericalNote : int {
   note_count = 10
 };
 enum BehaviorNote : int { note_runtime_compilation = 0, behavior_count = 5 };
-enum ConvolutionMode : int { true_convolution = 0, cross_correlation = 1 };  // with the kernel reversed, and as it lies
+enum ConvolutionMode : int { true_convolution = 0, cross_correlation = 1 };  // with the kernel reversed; as stored
 
 struct Api {
   size_t (*version)();
@@ -185,7 +185,7 @@ void for_each_function(Api& api, Visit&& visit) {
   visit(api.execute, "cudnnBackendExecute");
 }
 
-/// The functions, or null where the library is missing (library.h says why), lacks one, or is older than 9.0.
+/// Returns the functions; null if the library is missing (library.h says why), lacks one, or is older than 9.0.
 const Api* api();
 
 }  // namespace weft::target::cuda::cudnn

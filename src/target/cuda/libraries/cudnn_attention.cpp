@@ -1,6 +1,6 @@
-// Attention as cuDNN's engines know it: a graph of two matmuls around a softmax, and for the derivative one of five
-// matmuls, written operation by operation in the order that the engines match. Scores have no memory; the order of the
-// operations and the types of what lies between them are part of the pattern.
+// Attention as a graph of cuDNN operations: two matmuls around a softmax, and five matmuls for the derivative. Engines
+// match a fixed pattern, so the order of operations and the dtypes of intermediate tensors must not change. Scores have
+// no memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,13 +26,13 @@ using cudnn::Tensor;
 using kernel::AttentionDesc;
 
 Sizes sizes(const AttentionDesc::Strides& s) { return {s.begin(), s.end()}; }
-/// The last two axes are exchanged.
+/// Returns the sizes with the last two axes exchanged.
 Sizes transposed_sizes(Sizes s) {
   std::swap(s[2], s[3]);
   return s;
 }
 
-/// What both graphs share: the sizes, the constants, and the steps from scores to what goes into the exponential.
+/// What both graphs share: the sizes, the constants, and the steps from the scores to the argument of exp.
 class Builder {
  public:
   Builder(Graph& graph, const AttentionDesc& desc)
@@ -111,7 +111,7 @@ AttentionGraph forward_graph(const AttentionDesc& d) {
   return out;
 }
 
-/// dK or dV: Aᵀ·B over the queries of each head, added up over the heads that share a key head.
+/// Adds dK or dV: Aᵀ·B over the queries of each head, summed over the heads that share a key head.
 void matmul_over_queries(Builder& b, const Tensor& scores, const Tensor& other, const Tensor& result, int64_t width) {
   Graph& g = b.g;
   const AttentionDesc& d = b.d;
@@ -134,7 +134,7 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   const Tensor o = b.queries(d.o, d.value_width), stats = b.rows_in_memory(), cotangent = b.queries(d.g, d.value_width);
   const Tensor dq = b.queries(d.dq, d.width), dk = b.keys(d.dk, d.width), dv = b.keys(d.dv, d.value_width);
 
-  // delta = Σ dO · O of each row, in memory of its own.
+  // delta = Σ dO · O of each row, in extra memory.
   const Tensor weighted =
       g.between(cudnn::type_float, {d.batch, d.heads, d.queries, d.value_width},
                 {d.heads * d.queries * d.value_width, d.queries * d.value_width, d.heads * d.value_width, 1});
@@ -159,7 +159,7 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
   const Tensor ds = b.scaled(unscaled);
   matmul_over_queries(b, ds, q, dk, d.width);
 
-  // dQ = scale dS K, either at once or through sums in float32 that blocks of keys add to in any order.
+  // dQ = scale dS K: at once, or through float32 sums to which blocks of keys add in any order.
   const Tensor k_again = g.between(b.io, {d.batch, d.kv_heads, d.keys, d.width}, sizes(d.k));
   g.reshape(k, k_again);
   if (deterministic) {
@@ -255,9 +255,9 @@ class AttentionCall final : public CudnnAttention, public std::enable_shared_fro
     const int64_t head = kv_head * (desc_.heads / desc_.kv_heads);
     const auto by = [&](const AttentionDesc::Strides& s, int64_t h) {
       return (batch * s[0] + h * s[1]) * 2;
-    };  // of 16 bits each
+    };  // 16 bits each
     const AttentionDesc& d = desc_;
-    // In the order of the operands; the logarithms of the sums lie side by side.
+    // In the order of the operands. The logarithms of the sums are contiguous.
     const int64_t offsets[] = {by(d.q, head),
                                by(d.k, kv_head),
                                by(d.v, kv_head),
@@ -281,7 +281,7 @@ class AttentionCall final : public CudnnAttention, public std::enable_shared_fro
   Context& context_;
   CudnnOptions options_;
   mutable std::atomic<bool> begun_ = false;
-  mutable std::once_flag once_;  // everything below is made under it
+  mutable std::once_flag once_;  // guards the initialization of all that follows
   mutable std::atomic<State> state_ = State::begun;
   mutable std::string why_;
   mutable std::unique_ptr<cudnn::Plan> plan_;
@@ -294,14 +294,14 @@ class AttentionCall final : public CudnnAttention, public std::enable_shared_fro
   mutable std::shared_ptr<const Workspace> workspace_;
 };
 
-/// The largest divisor of `n` that is at most `most`, and at least 1.
+/// Returns the largest divisor of `n` that is at most `most`, and at least 1.
 int64_t divisor_up_to(int64_t n, int64_t most) {
   int64_t k = std::clamp<int64_t>(most, 1, n);
   while (n % k != 0) --k;
   return k;
 }
 
-/// What the rule in cudnn.h says, or "".
+/// Returns why the rule in cudnn.h refuses the call, or "".
 std::string refusal(const AttentionDesc& d, const Context& context) {
   if (d.dtype != bfloat16 && d.dtype != float16) return "only bf16 and f16";
   if (context.info().major < 8) return "only from compute capability 8.0 on";
@@ -328,7 +328,7 @@ AttentionGraph attention_graph(const AttentionDesc& desc, bool deterministic) {
 
 AttentionSlices attention_slices(const AttentionDesc& desc, size_t most_bytes) {
   AttentionSlices out{desc, 1, 1};
-  const int64_t group = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are added up
+  const int64_t group = desc.heads / desc.kv_heads;  // heads that share a key head, whose gradients are summed
   const auto fitting = [&](int64_t heads) {
     return static_cast<int64_t>(static_cast<double>(most_bytes) /
                                 (2.0 * static_cast<double>(heads * desc.queries * desc.keys)));

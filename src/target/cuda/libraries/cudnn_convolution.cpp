@@ -1,4 +1,4 @@
-// Convolutions and their gradients through cuDNN, on channels-last arrays as they lie.
+// Convolutions and their gradients by cuDNN, on channels-last arrays without a change of layout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,16 +18,16 @@ using cudnn::Graph;
 using cudnn::Sizes;
 using cudnn::Tensor;
 
-/// The convolution between x and y that a call stands for.
+/// The convolution between x and y that a call describes.
 struct ConvolutionProblem {
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
-  Sizes x, y, kernel;              // extents of space
+  Sizes x, y, kernel;              // extents along the axes of space
   cudnn::ConvolutionShape shape;
 };
 
-/// The integers of graph/regions/convolution.h: groups, then stride, low, high, dilation and input dilation of each
-/// axis.
+/// Returns part `k` of the call's integers (graph/regions/convolution.h): groups, then stride, low, high, dilation and
+/// input dilation, one value an axis.
 Sizes part_of(const kernel::CallDesc& desc, size_t k) {
   const size_t space = (desc.integers.size() - 1) / 5;
   const auto begin = desc.integers.begin() + static_cast<std::ptrdiff_t>(1 + k * space);
@@ -42,7 +42,7 @@ bool none_negative(const Sizes& v) {
 }
 Sizes between(const std::vector<int64_t>& v) { return Sizes(v.begin() + 1, v.end() - 1); }
 
-/// cuDNN has no convolution over one axis of space: an axis of one element comes first.
+/// Adds a leading axis of one element: cuDNN has no convolution over one axis of space.
 void widen(ConvolutionProblem& p) {
   if (p.x.size() != 1) return;
   for (Sizes* v : {&p.x, &p.y, &p.kernel, &p.shape.stride, &p.shape.dilation}) v->insert(v->begin(), 1);
@@ -66,15 +66,15 @@ std::optional<ConvolutionProblem> problem_of(const kernel::CallDesc& desc, bool 
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
   why = "negative padding";
   if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
-  // It would be a backward-data operation with weights reversed, but engines of cuDNN 9.14 on an H200 ignore that
-  // their mode is true convolution.
+  // It would be a backward-data operation with reversed weights, but engines of cuDNN 9.14 on an H200 ignore the mode
+  // true_convolution.
   why = "a dilated input";
   if (!all_one(part_of(desc, 4))) return std::nullopt;
   widen(p);
   return p;
 }
 
-/// [batch, space…, channels] as cuDNN's (batch, channels, space…).
+/// Returns an array [batch, space…, channels] as cuDNN's (batch, channels, space…).
 Tensor data(Graph& g, cudnn::DataType type, int64_t batch, int64_t channels, const Sizes& space) {
   Sizes extents{batch, channels}, strides(space.size() + 2);
   extents.insert(extents.end(), space.begin(), space.end());
@@ -84,7 +84,7 @@ Tensor data(Graph& g, cudnn::DataType type, int64_t batch, int64_t channels, con
   return g.tensor(type, extents, strides);
 }
 
-/// (out, in / groups, kernel…), which lies as [out, kernel…, in / groups].
+/// Returns weights stored as [out, kernel…, in / groups] as cuDNN's (out, in / groups, kernel…).
 Tensor weight(Graph& g, cudnn::DataType type, const ConvolutionProblem& p) {
   const int64_t in = p.in / p.groups;
   Sizes extents{p.out, in}, strides(p.kernel.size() + 2);

@@ -26,7 +26,7 @@ void must(int status, const char* what) {
   if (status != 0) throw Declined{fmt::format("{}: {}", what, words(status))};
 }
 
-/// What is to be known of an engine before a plan is made.
+/// The properties of an engine that are known before a plan is made.
 struct Notes {
   int64_t engine = -1;
   std::vector<int> numerical, behavior;
@@ -55,7 +55,7 @@ Notes notes_of(Backend config) {
           list(engine_behavior_note, of_behavior_note, behavior_count)};
 }
 
-/// Engine configurations in the order of a heuristic.
+/// Returns engine configurations in the order of a heuristic.
 std::vector<std::unique_ptr<Descriptor>> configurations(const Descriptor& graph, HeurMode mode) {
   Descriptor heuristic(engineheur_descriptor);
   heuristic.set(engineheur_operation_graph, graph);
@@ -89,7 +89,7 @@ const Api* api() {
 
 SharedHandle& handle(Context& context) {
   if (!api()) throw Declined{"there is no cuDNN 9"};
-  constexpr size_t count = 4;  // plans that can be made side by side
+  constexpr size_t count = 4;  // plans that can be made at the same time
   struct Handles {
     std::array<SharedHandle, count> all;
     size_t next = 0;
@@ -165,7 +165,7 @@ void Graph::add(DescriptorType type, const std::vector<std::pair<Attribute, cons
                 std::shared_ptr<Descriptor> description) {
   auto operation = std::make_shared<Descriptor>(type);
   for (const auto& [name, part] : parts) operation->set(name, *part);
-  // Operations that scale carry their factors; cuDNN reads none for the others.
+  // Scaling operations carry their factors; cuDNN reads none for the others.
   const auto factor = [&](Attribute name, float value) { operation->set(name, of_float, value); };
   if (type == operation_pointwise) factor(pointwise_alpha1, 1), factor(pointwise_alpha2, 1);
   if (type == operation_convolution_forward) factor(convolution_forward_alpha, 1), factor(convolution_forward_beta, 0);
@@ -263,7 +263,7 @@ std::vector<Backend> Graph::operations() const {
 struct Candidate {
   std::unique_ptr<Descriptor> config, plan;
   int64_t workspace = 0;
-  size_t rank = 0;  // in the heuristic's list
+  size_t rank = 0;  // position in the heuristic's list
 };
 
 int64_t workspace_of(const Descriptor& plan) {
@@ -273,13 +273,13 @@ int64_t workspace_of(const Descriptor& plan) {
   return bytes;
 }
 
-/// A plan in the cache folder: where its engine stood in the list and how long that was, then cuDNN's own text of it,
-/// with the compiled code (which took a second).
+/// The head of a plan's record in the cache folder: the engine's position in the heuristic's list and the length of
+/// that list. cuDNN's own text of the plan follows, with the compiled code (which took a second to make).
 struct Kept {
   uint64_t rank, listed;
 };
 
-/// Empty where cuDNN has no text of the plan.
+/// Returns the record of a plan; empty if cuDNN has no text of it.
 Choice::Record record_of(const Candidate& candidate, size_t listed) {
   int64_t count = 0;
   if (api()->get_attribute(candidate.plan->get(), execution_plan_json_representation, of_char, 0, &count, nullptr) !=
@@ -359,7 +359,7 @@ std::string Plan::name() const {
   return fmt::format("engine {} of {}", state_->candidates[state_->choice.index()].rank + 1, state_->listed);
 }
 
-/// Throws Declined where cuDNN does not make it, or it wants too much memory.
+/// Returns a plan. Throws Declined if cuDNN refuses it, or it needs too much memory.
 Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t rank, const PlanOptions& options) const {
   Candidate c{std::move(config), std::make_unique<Descriptor>(execution_plan_descriptor), 0, rank};
   c.plan->set(execution_plan_handle, of_handle, handle.handle);
@@ -371,8 +371,7 @@ Candidate Plan::State::planned(std::unique_ptr<Descriptor> config, size_t rank, 
   return c;
 }
 
-/// Plans of what is to be measured, or of the first engine that works. What the last of those that failed said goes to
-/// `why`.
+/// Makes the plans to be measured, or that of the first engine that works. `why` gets the last failure.
 void Plan::State::collect(const PlanOptions& options, std::string& why) {
   struct Found {
     std::unique_ptr<Descriptor> config;
@@ -413,8 +412,8 @@ void Plan::State::collect(const PlanOptions& options, std::string& why) {
   }
 }
 
-/// The plan of an earlier process, with its compiled code. False where there is none, or where cuDNN does not take it
-/// any more.
+/// Reads the plan that an earlier process recorded, with its compiled code. Returns false without a record, or if cuDNN
+/// no longer accepts it.
 bool Plan::State::read_kept() {
   const std::optional<Choice::Record> bytes = choice.recorded();
   Kept head{};
@@ -444,7 +443,7 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   context.make_current();
   Hasher hasher;
   constexpr int numbering =
-      1;  // a kept plan knows tensors by their numbers: raise it where graphs are built in another order
+      1;  // a recorded plan knows tensors by index: increase this when graphs are built in another order
   hasher.number(numbering)
       .digest(device_digest(context))
       .number(api()->version())
@@ -468,7 +467,8 @@ std::unique_ptr<Plan> Graph::plan(Context& context, const PlanOptions& options, 
   if (s.read_kept()) return plan;
   std::string why = "no engine takes it";
   s.collect(options, why);
-  if (s.candidates.empty() && options.search == PlanOptions::Search::engines) {  // only engines that compile
+  if (s.candidates.empty() &&
+      options.search == PlanOptions::Search::engines) {  // only engines that compile at run time
     PlanOptions any = options;
     any.search = PlanOptions::Search::none;
     s.collect(any, why);

@@ -1,6 +1,5 @@
 #pragma once
-// cuDNN's graphs: tensors and operations on them, and plans that run them. A plan is made once; running it takes
-// addresses only.
+// cuDNN's graphs of tensors and operations, and plans that run them. A plan is made once; a run takes addresses only.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,12 +14,12 @@
 
 namespace weft::target::cuda::cudnn {
 
-/// cuDNN says no: to a descriptor, or to every engine for a graph. `what` names the step and cuDNN's own words.
+/// Thrown when cuDNN refuses a descriptor, or every engine refuses a graph. `what`: the step and cuDNN's message.
 struct Declined {
   std::string what;
 };
 
-/// A descriptor of cuDNN's with its attributes; throws Declined where one of them is not taken.
+/// A cuDNN descriptor with its attributes; throws Declined if cuDNN refuses one.
 class Descriptor {
  public:
   explicit Descriptor(DescriptorType type);
@@ -46,7 +45,7 @@ class Descriptor {
 
 using Sizes = std::vector<int64_t>;
 
-/// A tensor of a graph; copies speak of the same one.
+/// A tensor of a graph; copies refer to the same tensor.
 struct Tensor {
   int64_t uid = 0;
   std::shared_ptr<Descriptor> descriptor;
@@ -58,12 +57,11 @@ struct ConvolutionShape {
 };
 
 struct PlanOptions {
-  std::vector<NumericalNote> without;  // engines with one of these properties are left out
-  /// What the first run outside of a capture measures, in the heuristic's order; its first is taken unless there are
-  /// several.
+  std::vector<NumericalNote> without;  // engines with one of these properties are excluded
+  /// What the first run outside of a capture measures, in the heuristic's order; the first plan is used until then.
   enum class Search : uint8_t {
     none,
-    engines,  // the first six that need no compilation of their own (half a second each)
+    engines,  // the first six that need no run-time compilation (half a second each)
     forms,    // two forms of the first engine
   };
   Search search = Search::none;
@@ -76,28 +74,29 @@ class Graph {
  public:
   Tensor tensor(DataType type, const Sizes& extents, const Sizes& strides) {
     return make(type, extents, strides, false, false);
+    // An intermediate tensor: it has no memory.
   }
   Tensor between(DataType type, const Sizes& extents, const Sizes& strides) {
     return make(type, extents, strides, true, false);
-  }  // has no memory of its own
+  }
   Tensor scalar(float value);
   Tensor scalar(int32_t value);
 
   void matmul(const Tensor& a, const Tensor& b, const Tensor& c);
-  /// y = mode(x, b, t); null for operands that the mode does not have. `axis`: of an index.
+  /// Adds y = mode(x, b, t); operands that the mode does not have are null. `axis`: of a mode that generates indices.
   void pointwise(PointwiseMode mode, const Tensor& y, const Tensor& x, const Tensor* b = nullptr,
                  const Tensor* t = nullptr, DataType compute = type_float, int64_t axis = -1);
   void reduce(Reduction how, const Tensor& x, const Tensor& y);
   void reshape(const Tensor& x, const Tensor& y);
-  /// One of the three operations on x, w and y, of which it computes one.
+  /// Adds one of the three convolution operations on x, w and y; `which` says which of them is computed.
   void convolution(DescriptorType which, const ConvolutionShape& shape, const Tensor& x, const Tensor& w,
                    const Tensor& y);
 
   std::vector<Backend> operations() const;  // in the order in which they were added
 
-  /// The plan that the cache folder has under `key`, else those of engines in the heuristic's order: one, or several
-  /// where a search is wanted. Throws Declined where there is none. `key`: of the operations; device, versions and
-  /// options are added to it.
+  /// Returns the plan recorded under `key`, else plans of engines in the heuristic's order: one, or several to be
+  /// measured. Throws Declined if there is none. `key` covers the operations; device, versions and options are added to
+  /// it.
   std::unique_ptr<Plan> plan(Context& context, const PlanOptions& options, const std::string& what, const Digest& key);
 
  private:
@@ -118,7 +117,7 @@ class Graph {
   std::vector<Scalar> scalars_;
 };
 
-/// What runs a graph. May be run from several threads, one at a time.
+/// Runs a graph. Thread-safe: runs take turns.
 class Plan {
  public:
   struct Operand {
@@ -126,7 +125,8 @@ class Plan {
     void* address;
   };
   ~Plan();
-  /// Enqueues on the context's stream, with workspace_bytes() of scratch. Throws std::runtime_error where cuDNN fails.
+  /// Enqueues the graph on the context's stream, with workspace_bytes() of scratch. Throws std::runtime_error if cuDNN
+  /// fails.
   void run(std::span<const Operand> operands, void* workspace);
   size_t workspace_bytes() const;
   std::string name() const;  // "engine 2 of 5"
@@ -138,13 +138,13 @@ class Plan {
   std::unique_ptr<State> state_;
 };
 
-/// A handle is for one thread at a time.
+/// A cuDNN handle, used by one thread at a time.
 struct SharedHandle {
   std::mutex mutex;
   Handle handle = nullptr;
 };
-/// One of the few handles of a context, each in its turn, bound to its stream; throws Declined where cuDNN is missing
-/// or does not start.
+/// Returns one of the context's few handles in turn, bound to its stream. Throws Declined if cuDNN is missing or does
+/// not start.
 SharedHandle& handle(Context& context);
 
 }  // namespace weft::target::cuda::cudnn

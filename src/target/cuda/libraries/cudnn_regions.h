@@ -1,5 +1,5 @@
 #pragma once
-// Attention and convolutions as graphs of cuDNN's operations. Making one needs cuDNN, but no device.
+// Builds attention and convolutions as graphs of cuDNN operations. This needs cuDNN, but no device.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace weft::target::cuda {
 
 struct AttentionGraph {
-  /// Memory that the graph needs beside its operands and the plan's workspace.
+  /// Memory that the graph needs besides its operands and the plan's workspace.
   struct Extra {
     int64_t uid;
     size_t bytes;
@@ -23,12 +23,13 @@ struct AttentionGraph {
   std::vector<Extra> extras;
 };
 
-/// Throws cudnn::Declined where cuDNN refuses an operation. `deterministic` matters for the derivative alone (cudnn.h).
+/// Returns the graph. Throws cudnn::Declined if cuDNN refuses an operation. `deterministic` matters for the derivative
+/// only (cudnn.h).
 AttentionGraph attention_graph(const kernel::AttentionDesc& desc, bool deterministic);
 
-/// The deterministic derivative of attention keeps a 16-bit probability for each pair. Slices of whole batches, or of
-/// heads that share their key heads, that keep at most `most_bytes` of them (or one key head's): `each` of `batches` x
-/// `heads` slices is an attention of its own.
+/// Slices of the derivative of attention. The deterministic form keeps a 16-bit probability for each pair. Slices are
+/// whole batches, or heads that share key heads, that need at most `most_bytes` (or one key head): `each` of the
+/// `batches` x `heads` slices is an attention of its own.
 struct AttentionSlices {
   kernel::AttentionDesc each;
   int64_t batches = 1, heads = 1;
@@ -40,7 +41,7 @@ struct ConvolutionGraph {
   std::vector<int64_t> operands;  // the call's inputs, then its result
 };
 
-/// Nothing, with a reason, where the rule in cudnn.h says no; throws as attention_graph does.
+/// Returns nothing and sets `why` where the rule in cudnn.h says no; throws as attention_graph does.
 std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, std::string& why);
 
 }  // namespace weft::target::cuda

@@ -24,7 +24,7 @@ const Api* api() {
 
 namespace {
 
-constexpr size_t grain = 256;  // of parts of the workspace
+constexpr size_t grain = 256;  // alignment of parts of the workspace, in bytes
 
 class CufftCall final : public LibraryCall {
  public:
@@ -59,7 +59,7 @@ class CufftCall final : public LibraryCall {
     std::lock_guard lock(mutex_);
     context_.make_current();
     void* in = operands[0];
-    if (input_bytes_ > 0) {  // transforms to real numbers overwrite what they read
+    if (input_bytes_ > 0) {  // transforms to real numbers overwrite their input
       in = reinterpret_cast<void*>(workspace_->address());
       check_result(driver().memcpy_dtod_async(workspace_->address(), reinterpret_cast<DevicePtr>(operands[0]),
                                               input_bytes_, context_.stream()),
@@ -106,7 +106,8 @@ class CufftCall final : public LibraryCall {
   cufft::Kind kind_ = cufft::c2c;
   int direction_ = cufft::forward;
   int64_t rows_ = 1;
-  size_t input_bytes_ = 0, copy_bytes_ = 0;  // of a copy that may be overwritten, and its position in the workspace
+  size_t input_bytes_ = 0,
+         copy_bytes_ = 0;  // the size of a copy that may be overwritten, and its offset in the workspace
   cufft::Plan plan_ = 0;
   std::shared_ptr<const Workspace> workspace_;
   mutable std::mutex mutex_;

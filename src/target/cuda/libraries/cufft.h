@@ -1,5 +1,5 @@
 #pragma once
-// cuFFT's answer to the calls fft, rfft and irfft (graph/calls/call_fft.cpp says what they mean).
+// The calls fft, rfft and irfft by cuFFT (graph/calls/call_fft.cpp defines them).
 #include <memory>
 
 #include "kernel/describe/desc.h"
@@ -8,9 +8,9 @@
 
 namespace weft::target::cuda {
 
-/// A call for the context's stream with its plan made and its workspace held; null without cuFFT. Throws
-/// std::runtime_error "[fft] …" where cuFFT has no plan for the lengths. Plans are kept for the life of the process, so
-/// that equal transforms share one.
+/// Returns a call for the context's stream with plan and workspace; null without cuFFT. Throws std::runtime_error
+/// "[fft] …" if cuFFT has no plan for the lengths. Plans are kept until the process ends, so that equal transforms
+/// share one.
 std::shared_ptr<const LibraryCall> cufft_call(const kernel::CallDesc& desc, Context& context);
 
 }  // namespace weft::target::cuda

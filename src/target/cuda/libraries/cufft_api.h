@@ -1,6 +1,6 @@
 #pragma once
-// cuFFT's interface as far as Weft needs it, in declarations of our own. tests/target/cuda/cuda_libraries_test.cpp
-// holds them against its header.
+// The part of cuFFT's interface that Weft needs, in declarations of our own. tests/target/cuda/cuda_libraries_test.cpp
+// compares them with its header.
 #include <cstddef>
 
 #include "target/cuda/driver/driver.h"
@@ -45,7 +45,7 @@ void for_each_function(Api& api, Visit&& visit) {
   visit(api.run_z2d, "cufftExecZ2D");
 }
 
-/// The functions, or null where the library is missing (library.h says why) or lacks one.
+/// Returns the functions; null if the library is missing (library.h says why) or lacks one.
 const Api* api();
 
 }  // namespace weft::target::cuda::cufft

@@ -70,7 +70,7 @@ Problem::Problem(Routine wanted_routine, const kernel::CallDesc& desc)
                : no_vectors;
 }
 
-/// Of the operands `of`, those that somebody reads.
+/// Returns the operands `of` that have readers.
 std::vector<LinalgKernels::Matrices> Problem::parts(std::span<void* const> operands,
                                                     std::initializer_list<size_t> of) const {
   std::vector<LinalgKernels::Matrices> out;
@@ -85,7 +85,7 @@ namespace {
 
 using namespace cusolver;
 
-/// Null where the libraries do not start.
+/// Returns the device's state; null if the libraries do not start.
 Shared* shared(Context& context) {
   static std::mutex mutex;
   static auto& all = *new std::map<int, std::unique_ptr<Shared>>;  // never destroyed: the driver may have ended by then
@@ -105,9 +105,9 @@ Shared* shared(Context& context) {
   return at->second.get();
 }
 
-constexpr int infos_of_one = 2;  // routines after each other at most, of which each says how it went
+constexpr int infos_of_one = 2;  // at most two routines in sequence, each with its status
 
-/// One matrix after the other.
+/// Processes one matrix after the other.
 template <class T>
 class CusolverCall final : public LibraryCall {
  public:
@@ -117,7 +117,7 @@ class CusolverCall final : public LibraryCall {
   }
 
   std::string name() const override { return problem_.routine == Routine::solve_triangular ? "cublas" : "cusolver"; }
-  /// The others wait for the device.
+  /// The iterative routines wait for the device, so they cannot be captured.
   bool recordable() const override { return problem_.routine != Routine::svd && problem_.routine != Routine::eigh; }
 
   void run(std::span<void* const> operands) const override {
@@ -129,7 +129,7 @@ class CusolverCall final : public LibraryCall {
         one[i] = static_cast<char*>(operands[i]) + static_cast<size_t>(k) * problem_.bytes[i];
       launch(one, info() + infos_of_one * k);
     }
-    // The other routines have nothing to fail at, or their result is told what did.
+    // The other routines cannot fail, or `poison` marks their results.
     if (problem_.routine == Routine::svd)
       kernels_->poison(info(), infos_of_one, problem_.count, problem_.parts(operands, {1, 2, 3}));
     if (problem_.routine == Routine::eigh)
@@ -152,7 +152,8 @@ class CusolverCall final : public LibraryCall {
                  "cuMemcpyDtoDAsync");
   }
 
-  /// The workspace: info of each matrix, then what a routine keeps (a copy that it overwrites, tau), then its own.
+  /// Lays out the workspace: status of each matrix, memory that a routine keeps (a copy that it overwrites, tau), then
+  /// its own workspace.
   void plan() {
     const Routines<T>& r = routines<T>();
     const Handle h = shared_.handle;
@@ -191,8 +192,8 @@ class CusolverCall final : public LibraryCall {
     if (problem_.routine == Routine::lu) make_row_indices();
   }
 
-  /// 0, 1 …, on the device for as long as the call: rows are exchanged among them as among the matrix's, by a routine
-  /// that moves words of four bytes.
+  /// Fills row indices 0, 1 … on the device once. The routine that exchanges a matrix's rows, which moves 4-byte words,
+  /// is run on them too.
   void make_row_indices() {
     std::vector<uint32_t> row_indices(static_cast<size_t>(problem_.m));
     std::iota(row_indices.begin(), row_indices.end(), 0u);
@@ -207,7 +208,7 @@ class CusolverCall final : public LibraryCall {
     const Routines<T>& r = routines<T>();
     const Handle h = shared_.handle;
     switch (problem_.routine) {
-      case Routine::cholesky:  // the lower part of a matrix row by row is the upper part of one column by column
+      case Routine::cholesky:  // a row-major lower part is a column-major upper part
         copy(p[1], p[0], problem_.bytes[0]);
         return check_call(r.potrf(h, upper, problem_.n, row_indices(p[1]), problem_.n, work(), work_size_,
                                   reinterpret_cast<int*>(p[2])),
@@ -236,7 +237,7 @@ class CusolverCall final : public LibraryCall {
     }
   }
 
-  /// T X = B row by row is Xᵀ Tᵀ = Bᵀ column by column.
+  /// Solves T X = B in row-major order as Xᵀ Tᵀ = Bᵀ in column-major order.
   void solve(const std::vector<char*>& p) const {
     const T one = 1;
     copy(p[2], p[1], problem_.bytes[1]);
@@ -268,9 +269,9 @@ class CusolverCall final : public LibraryCall {
   std::unique_ptr<const Workspace> row_indices_;
 };
 
-/// Where the processor does not have the batch done before a GPU is through its matrices one by one: measured on an
-/// H200 beside 16 cores (weft bench linalg), copies included. What does not iterate takes a GPU less than the way to
-/// the host and back if it is just one matrix or two.
+/// Returns whether a GPU that processes matrices one by one is faster than the CPU with its copies. Measured on an H200
+/// with 16 CPU cores (weft bench linalg). For one or two matrices, a direct (not iterative) routine takes less time
+/// than copies to the host and back.
 bool worth_it(const Problem& p) {
   const int columns = std::min(p.m, p.n);
   const bool direct = p.routine != Routine::svd && p.routine != Routine::eigh;
@@ -289,7 +290,7 @@ std::optional<Routine> routine_of(const kernel::CallDesc& desc) {
   return std::nullopt;
 }
 
-/// Elements of one array as far as the routines count them.
+/// Returns whether the routines' 32-bit sizes can count the elements of each array.
 bool countable(const kernel::CallDesc& desc) {
   for (const auto* arrays : {&desc.inputs, &desc.outputs})
     for (const kernel::CallDesc::Array& array : *arrays) {

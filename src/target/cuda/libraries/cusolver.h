@@ -1,6 +1,6 @@
 #pragma once
-// cuSOLVER's answer to the calls cholesky, lu, qr, svd and eigh, and cuBLAS's to solve_triangular
-// (graph/calls/call_linalg.cpp and call_orthogonal.cpp say what they mean).
+// The calls cholesky, lu, qr, svd and eigh by cuSOLVER, and solve_triangular by cuBLAS (graph/calls/call_linalg.cpp and
+// call_orthogonal.cpp define them).
 #include <memory>
 
 #include "kernel/describe/desc.h"
@@ -10,9 +10,9 @@
 
 namespace weft::target::cuda {
 
-/// A call for the context's stream with its workspace held: many small matrices at once, others one after the other.
-/// Null without the libraries, for other calls, and where the processor is faster. What an iteration does not find is
-/// NaN, in its own matrix alone.
+/// Returns a call for the context's stream with its workspace: many small matrices at once, others one after the other.
+/// Null without the libraries, for other calls, and where the CPU is faster. A matrix whose iteration does not converge
+/// gives NaN; the others are not affected.
 std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, Context& context,
                                                  std::shared_ptr<const LinalgKernels> kernels);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The interfaces of cuSOLVER's dense routines and of those of cuBLAS for triangular systems and for many small
-// matrices, as far as Weft needs them, in declarations of our own. tests/target/cuda/cuda_libraries_test.cpp holds them
-// against their headers. Matrices lie column by column.
+// The parts of cuSOLVER's dense interface and of cuBLAS's triangular and batched routines that Weft needs, in
+// declarations of our own. tests/target/cuda/cuda_libraries_test.cpp compares them with their headers. Matrices are
+// column-major.
 #include <string>
 
 #include "target/cuda/driver/driver.h"
@@ -20,7 +20,7 @@ enum Operation : int { plain = 0, transposed = 1 };
 enum Diagonal : int { stored = 0, ones = 1 };
 enum NumberType : int { real_32 = 0, real_64 = 1 };
 
-/// The routines for one type of numbers: "…S…" for float, "…D…" for double. Sizes of workspaces are in numbers.
+/// The routines for one element type: "…S…" for float, "…D…" for double. Workspace sizes are in elements.
 template <class T>
 struct Routines {
   int (*potrf_size)(Handle, Part, int n, T* a, int lda, int* size);
@@ -40,8 +40,7 @@ struct Routines {
                 int size, int* info, Jacobi);
   int (*trsm)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);
 
-  // Many matrices at once: those whose parameters are tables take the addresses of each, the others matrices that
-  // follow each other.
+  // Batched routines. Pointer tables hold the address of each matrix; plain pointers mean matrices one after the other.
   int (*potrf_batched)(Handle, Part, int n, T* a[], int lda, int* info, int count);
   int (*syevj_batched_size)(Handle, Vectors, Part, int n, const T* a, int lda, const T* w, int* size, SymmetricJacobi,
                             int count);
@@ -57,7 +56,7 @@ struct Routines {
   int (*geqrf_batched)(Blas, int m, int n, T* const a[], int lda, T* const tau[], int* host_info, int count);
 };
 
-/// Of cuSOLVER 11.7.1 and later; null in older ones. Sizes of workspaces, on the device and on the host, are in bytes.
+/// Routines of cuSOLVER 11.7.1 and later; null in older versions. Workspace sizes, on device and host, are in bytes.
 struct Newer {
   int (*create_parameters)(Parameters* parameters);
   int (*syev_batched_size)(Handle, Parameters, Vectors, Part, int64_t n, NumberType, const void* a, int64_t lda,
@@ -79,7 +78,7 @@ struct Api {
   Newer newer;
 };
 
-/// Calls visit(pointer, name) for each function of one type of numbers.
+/// Calls visit(pointer, name) for each function of one element type.
 template <class T, class Visit>
 void for_each_routine(Routines<T>& r, Visit&& visit) {
   const std::string type = sizeof(T) == 8 ? "D" : "S";
@@ -98,7 +97,7 @@ void for_each_routine(Routines<T>& r, Visit&& visit) {
       blas(r.geqrf_batched, "geqrfBatched");
 }
 
-/// The same for all.
+/// Calls visit(pointer, name) for all functions.
 template <class Visit>
 void for_each_function(Api& api, Visit&& visit) {
   visit(api.create, "cusolverDnCreate");
@@ -118,7 +117,7 @@ void for_each_function(Newer& newer, Visit&& visit) {
       visit(newer.syev_batched, "cusolverDnXsyevBatched");
 }
 
-/// The functions, or null where one of the libraries is missing (library.h says why) or lacks one that is not newer.
+/// Returns the functions; null if a library is missing (library.h says why) or lacks one that is not in Newer.
 const Api* api();
 
 }  // namespace weft::target::cuda::cusolver

@@ -1,6 +1,5 @@
 #pragma once
-// What the calls of cuSOLVER and cuBLAS on matrices have in common, whether one matrix comes after the other
-// (cusolver.cpp) or all at once (cusolver_batched.cpp).
+// What calls of cuSOLVER and cuBLAS share, one matrix after the other (cusolver.cpp) or batched (cusolver_batched.cpp).
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,14 +26,13 @@ struct Problem {
   std::vector<size_t> bytes;  // of one matrix's part, by operand
   std::vector<bool> used;
   int m = 0, n = 0;                    // rows and columns
-  int columns = 0;                     // of the right side, of Q
+  int columns = 0;                     // of the right side, or of Q
   bool first = false, second = false;  // the call's integers
   Vectors wanted = vectors;
   bool doubles = false;
 };
 
-/// What all calls on one device share. Calls come one after the other: the routines of one handle are not to be entered
-/// twice.
+/// What all calls on a device share. Calls take turns: the routines of one handle are not thread-safe.
 struct Shared {
   Handle handle = nullptr;
   Blas blas = nullptr;
@@ -50,16 +48,16 @@ const Routines<T>& routines() {
   else return api()->floats;
 }
 
-constexpr size_t grain = 256;  // of parts of the workspace
+constexpr size_t grain = 256;  // alignment of parts of the workspace, in bytes
 inline size_t padded(size_t bytes) { return (bytes + grain - 1) / grain * grain; }
 
-/// Throws where a routine says that it failed.
+/// Throws if a routine reports failure.
 void check_solver(int status, const char* call, const std::string& what);
 
-/// All matrices at once; null where there is no routine for them that is right.
+/// Returns a call for all matrices at once; null if there is no correct routine for it.
 std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared,
                                                 std::shared_ptr<const LinalgKernels> kernels);
-/// Whether that is what to do with them.
+/// Returns whether the batched call is preferred.
 bool batches(const Problem& problem, const Shared& shared);
 
 }  // namespace weft::target::cuda::cusolver

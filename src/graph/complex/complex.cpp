@@ -162,7 +162,7 @@ class Splitter {
     }
     Attrs attrs = node.attrs();
     const Value first = make(node.op(), re, attrs);
-    attrs.number = Number::of_real(0);  // a pad's number is real
+    if (node.op() == Op::pad) attrs.number = Number::of_real(0);  // a pad's number is real
     return {first, make(node.op(), im, attrs)};
   }
 

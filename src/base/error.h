@@ -1,7 +1,7 @@
 #pragma once
-// Errors: every message starts with the operation in brackets and says what was wrong and what to do. Mistakes of a
-// caller are std::invalid_argument or std::out_of_range, failures of files and devices std::runtime_error, our own
-// mistakes internal_error.
+// Errors. Every message begins with the operation in brackets and says what is wrong and what to do. A caller's
+// mistakes are std::invalid_argument or std::out_of_range, failures of files and devices std::runtime_error, mistakes
+// of Weft internal_error.
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace weft {
 [[noreturn]] void throw_out_of_range(std::string_view op, std::string_view message);  // std::out_of_range
 [[noreturn]] void throw_failure(std::string_view op, std::string_view message);       // std::runtime_error
 
-/// A broken promise inside Weft: a verifier's finding, an unreachable case.
+/// A broken invariant of Weft: a verifier's finding, or an unreachable case.
 struct internal_error : std::logic_error {
   using std::logic_error::logic_error;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Tables of numbers or addresses that only grow, in one block of memory: walks of large graphs spend their time here. A
-// key is not 0.
+// Hash maps and sets of integers or addresses that only grow, in one block of memory: walks of large graphs spend their
+// time here. A key must not be 0.
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-/// A number for each key.
+/// Maps keys to integers.
 class FlatMap {
  public:
-  /// The key's number, and whether it is new: it was not there and has got this one.
+  /// Inserts the value if the key is new; returns the key's value and whether it was new.
   std::pair<int, bool> insert(uint64_t key, int value) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[slot_of(key)];
@@ -20,7 +20,7 @@ class FlatMap {
     count_ += fresh;
     return {slot.value, fresh};
   }
-  /// -1 where there is none.
+  /// Returns the key's value, or -1.
   int find(uint64_t key) const {
     const Slot& slot = slots_[slot_of(key)];
     return slot.key == 0 ? -1 : slot.value;
@@ -53,7 +53,7 @@ class FlatMap {
 
 class FlatSet {
  public:
-  /// Whether it is new.
+  /// Inserts a key; returns whether it was new.
   bool insert(uint64_t key) { return map_.insert(key, 0).second; }
   bool insert(const void* key) { return map_.insert(key, 0).second; }
 

@@ -105,12 +105,12 @@ Expr operator&&(Expr a, Expr b);
 
 /// "i*12 + j", for dumps and error messages.
 std::string to_string(Expr e);
-/// The value with variable k at values[k]: the brute-force meaning that every rule is held against.
+/// Evaluates e with variable k = values[k]: the definition that every rule is tested against.
 int64_t evaluate(Expr e, std::span<const int64_t> values);
-/// e with each variable replaced where `replacement` returns an expression (an empty Expr keeps the variable). Memoised
-/// per call.
+/// Returns e with each variable replaced by what `replacement` returns (an empty Expr keeps the variable). Memoised per
+/// call.
 Expr substitute(Expr e, const std::function<Expr(int64_t variable_id)>& replacement);
-/// `from`, expressions of one other Context, as expressions of `to`: same names, same facts, terms in the same order.
+/// Copies expressions of another Context to `to`: same names, same facts, terms in the same order.
 std::vector<Expr> copy(Context& to, std::span<const Expr> from);
 /// Calls `visit` once for each variable that occurs in e.
 void variables(Expr e, const std::function<void(Expr)>& visit);
@@ -124,20 +124,19 @@ struct Affine {
 };
 std::optional<Affine> affine(Expr e, std::span<const Expr> vars);
 
-/// The pieces in which a reshape really merges and splits: the two shapes are cut at equal products, as fine as can be.
-/// (2,3,4) → (6,4) gives {[0,2) → [0,1)} and {[2,3) → [1,2)}; size-1 axes join a neighbour. Shapes must have equal,
-/// non-zero products.
+/// The smallest groups of axes that a reshape merges and splits: both shapes are cut wherever their products agree.
+/// (2,3,4) → (6,4) gives {[0,2) → [0,1)} and {[2,3) → [1,2)}; axes of extent 1 join a neighbour. The shapes must have
+/// equal, non-zero products.
 struct ReshapeGroup {
   int from_begin, from_end, to_begin, to_end;
 };
 std::vector<ReshapeGroup> reshape_groups(std::span<const int64_t> from, std::span<const int64_t> to);
 
-/// Indices into the array before a reshape, given indices (`to` long) into the array after it. Div and mod stay inside
-/// a reshape group.
+/// Returns the index tuple before a reshape for the tuple `index` after it. Div and mod stay inside a reshape group.
 std::vector<Expr> reindex_reshape(Context& cx, std::span<const Expr> index, std::span<const int64_t> from,
                                   std::span<const int64_t> to);
 
-/// Σ index[k] · strides[k] + offset.
+/// Returns Σ index[k] · strides[k] + offset.
 Expr linear(Context& cx, std::span<const Expr> index, std::span<const int64_t> strides, int64_t offset = 0);
 
 }  // namespace weft::ix

@@ -32,9 +32,8 @@ struct Term {
   int64_t c;
 };
 
-/// Σ c·atom + k, terms sorted by the atoms' serials, no coefficient zero. Operations answer false where a number would
-/// leave int64 or the sum would grow past `max_terms`; the sum is then spoilt and the caller falls back on a plain
-/// node.
+/// Σ c·atom + k, terms sorted by the atoms' serials, no coefficient zero. Operations return false if an integer would
+/// leave int64 or the sum would exceed `max_terms`; the sum is then invalid and the caller makes a plain node.
 struct Linear {
   static constexpr size_t max_terms = 40;
   std::vector<Term> terms;
@@ -44,11 +43,11 @@ struct Linear {
   bool add_constant(Wide v);
   bool accumulate(const Linear& other, int64_t factor);
   int64_t coefficient(const Node* atom) const;
-  /// Does this sum have exactly factor·c of every atom of `part` (constants aside)?
+  /// Returns whether this sum has exactly factor·c of every atom of `part` (constants aside).
   bool contains(const Linear& part, int64_t factor) const;
 };
 
-/// An interval whose ends may be missing; wide enough that sums of products do not overflow.
+/// An interval whose ends may be missing, wide enough that sums and products do not overflow.
 struct Range {
   Wide lo = 0, hi = 0;
   bool has_lo = true, has_hi = true;
@@ -71,7 +70,7 @@ struct NodeSame {
     return x->kind == y->kind && x->value == y->value && x->a == y->a && x->b == y->b;
   }
 };
-/// A request ("the quotient of a and 4") as the memo of the constructors knows it.
+/// A constructor's request ("the quotient of a and 4"): the key of the memo.
 struct Request {
   Kind kind;
   const Node *a, *b;
@@ -108,8 +107,8 @@ struct Builder {
   const Node* copy(const Node& from, const Node* a, const Node* b);  // of another Context, over operands of this one
   const Node* remembered(Kind kind, const Node* a, const Node* b) const;
   const Node* remember(Kind kind, const Node* a, const Node* b, const Node* result);
-  /// False once optional rules have become too deep, too many or too large for this expression: it stays as it is, and
-  /// right.
+  /// Returns false once optional rules have become too deep, too many or too large for this expression, which then
+  /// stays as it is (still correct).
   bool may_try(const Node* n);
 
   // index_sum.cpp

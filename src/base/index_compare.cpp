@@ -9,7 +9,7 @@ namespace weft::ix {
 
 namespace {
 
-/// Rules that move numbers from one side to the other are used on sides that stay far from the ends of int64.
+/// Rules that move constants between sides are only applied this far from the ends of int64.
 constexpr int64_t far = int64_t{1} << 60;
 bool is_near(const Node* n) { return n->min > -far && n->max < far; }
 
@@ -174,7 +174,7 @@ const Node* Builder::less_than_zero(Linear d) {
   return make(Kind::less, l, r);
 }
 
-/// Any number as a truth value: itself where it is 0 or 1.
+/// Returns a value as a truth value: itself if it is 0 or 1.
 const Node* Builder::truth(const Node* a) {
   if (a->min == 0 && a->max == 1) return a;
   if (a->kind == Kind::constant) return constant(a->value != 0);
@@ -184,13 +184,12 @@ const Node* Builder::truth(const Node* a) {
 
 namespace {
 
-/// What two truth values say of each other.
+/// What two truth values imply about each other.
 struct Relation {
   bool first_implies = false, second_implies = false, exclude = false, cover = false;
 };
 
-/// Of two comparisons, from the intervals of the sum and the difference of their differences: p is dp <= -1, q is dq <=
-/// -1.
+/// Compares two comparisons, p: dp <= -1 and q: dq <= -1, by the intervals of dp + dq and dp - dq.
 Relation relate(const Builder& b, const Node* p, const Node* q) {
   if (p == q) return {true, true, false, false};
   if (p->kind != Kind::less || q->kind != Kind::less || p->size > 400 || q->size > 400) return {};

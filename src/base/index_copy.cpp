@@ -6,7 +6,7 @@
 
 namespace weft::ix {
 
-/// Facts are taken over: they were inferred from operands that are copied as they are.
+/// Facts are copied too: they were inferred from the same operands.
 const Node* Builder::copy(const Node& from, const Node* a, const Node* b) {
   Node node = from;
   node.a = a;
@@ -37,7 +37,7 @@ std::vector<Expr> copy(Context& to, std::span<const Expr> from) {
     meet(nodes.back()->a);
     meet(nodes.back()->b);
   }
-  // Operands are older than what they are in, and terms are sorted by age.
+  // Operands come before their users, and terms are sorted by age.
   std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->serial < b->serial; });
   Builder builder(to);
   const auto copied = [&](const Node* n) { return n ? copies.at(n) : nullptr; };

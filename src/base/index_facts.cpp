@@ -1,5 +1,5 @@
-// What is known of a node's value: an interval and a congruence, from the facts of its operands. Ends that leave int64
-// are dropped.
+// The facts of a node (interval and congruence), inferred from those of its operands. Ends that leave int64 are
+// dropped.
 #include <algorithm>
 #include <numeric>
 
@@ -12,7 +12,7 @@ namespace {
 
 uint64_t magnitude(Wide v) { return static_cast<uint64_t>(v < 0 ? -v : v); }
 
-/// gcd of two moduli (0 stands for a value known exactly) as far as it can be written in int64.
+/// Returns the gcd of two moduli (0 means a value known exactly), if int64 can hold it.
 int64_t common_modulus(Wide a, Wide b) {
   const uint64_t g = std::gcd(magnitude(a), magnitude(b));
   return g > static_cast<uint64_t>(INT64_MAX) ? 1 : static_cast<int64_t>(g);
@@ -30,7 +30,7 @@ void set_range(Facts& f, const Range& r) {
   f.max = leaves || !r.has_hi ? unbounded_above : static_cast<int64_t>(r.hi);
 }
 
-/// The ends move to the nearest values that the congruence allows.
+/// Moves the ends to the nearest values that the congruence allows.
 void tighten(Facts& f) {
   if (f.mod <= 1 || f.min == unbounded_below || f.max == unbounded_above) return;
   const Wide lo = f.min, hi = f.max;

@@ -1,5 +1,4 @@
-// Sums: collecting an expression into terms, and what quotients and remainders of one number become when they meet in a
-// sum.
+// Sums: collects an expression into terms, and combines quotients and remainders of the same dividend.
 #include <algorithm>
 
 #include "base/index_builder.h"
@@ -78,7 +77,7 @@ const Node* Builder::sum(Linear l) {
   return build(l);
 }
 
-/// Each rule makes the sum smaller; the limit only guards the time.
+/// Each rule makes the sum smaller; the limit only bounds the time.
 void Builder::fold(Linear& sum) {
   for (int round = 0; round < 16; ++round) {
     bool changed = false;

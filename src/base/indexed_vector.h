@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of different things that do not mix, and vectors that only one kind of number indexes.
+// Typed indices that do not mix, and vectors that only one index type indexes.
 #include <cassert>
 #include <compare>
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// A number of a thing of kind `Tag`, from 0; -1, the default, is none. It converts from and to int, so a loop may
-/// count it, but not to the number of another kind of thing.
+/// The index of a thing of kind `Tag`, from 0; -1, the default, is none. It converts from and to int, so that a loop
+/// may count it, but not to the index of another kind.
 template <class Tag>
 class Id {
  public:

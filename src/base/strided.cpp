@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t tile = 32;  // rows and columns that are copied together: both sides stay in the nearest cache
+constexpr int64_t tile = 32;  // rows and columns copied at once, so that both sides stay in the L1 cache
 
 /// A matrix of elements of one width, `T` standing for that many bytes.
 template <class T>

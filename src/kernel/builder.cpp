@@ -103,7 +103,8 @@ bool Builder::known(Value v, int64_t& out) const {
   return true;
 }
 
-/// The value of an integer operation that needs no instruction: all arguments known, or a neutral or absorbing one.
+/// Returns the value of an integer operation that needs no instruction, because all arguments are known or one is
+/// neutral or absorbing; else no_value.
 Value Builder::fold(ScalarOp op, const std::vector<Value>& args, const Type& result) {
   std::vector<Number> numbers(args.size());
   std::vector<bool> constant(args.size());
@@ -119,7 +120,7 @@ Value Builder::fold(ScalarOp op, const std::vector<Value>& args, const Type& res
   }
   const Dtype t = type(args[0]).dtype;
   const ScalarInfo& row = info(op);
-  if (is_integer(t) ? !row.integers : !row.booleans) return no_value;  // left to the type rules
+  if (is_integer(t) ? !row.integers : !row.booleans) return no_value;  // the type rules report it
   if (all && result.rank() == 0) return this->constant(result.dtype, reference(op, t, numbers.data()));
   if (args.size() != 2 || !is_integer(t)) return no_value;
   auto is = [&](size_t k, int64_t v) { return constant[k] && numbers[k].i == v; };
@@ -154,7 +155,7 @@ Value Builder::scalar(ScalarOp op, std::span<const Value> operands) {
   Inst inst{.op = Op::scalar, .type = {info(op).result == ScalarResult::boolean ? bool_ : t, dims}};
   inst.scalar_op = op;
   inst.args = args;
-  bool uniform = true;  // nothing is folded where the types do not fit: append says so
+  bool uniform = true;  // types that do not fit are not folded: append reports them
   for (size_t k = 0; k < args.size(); ++k)
     uniform =
         uniform && type(args[k]).dims == dims && type(args[k]).dtype == (op == ScalarOp::select && k == 0 ? bool_ : t);

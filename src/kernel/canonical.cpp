@@ -1,5 +1,5 @@
-// The canonical form of a kernel: values renumbered in program order, names and fields without meaning dropped. Kernels
-// that compute the same with the same instructions have one digest, the key under which their code is kept.
+// The canonical form of a kernel: values renumbered in program order, names and unused fields dropped. Kernels with the
+// same instructions get the same digest, which is the key of their compiled code.
 #include <utility>
 
 #include "kernel/rules.h"
@@ -32,7 +32,7 @@ class Renumbering {
     return result;
   }
 
-  // Copies what the instruction's kind gives a meaning to, and nothing else.
+  // Copies the fields that the instruction's kind uses, and no others.
   Inst inst(const Inst& i) {
     Inst result{.op = i.op};
     for (Value v : i.args) result.args.push_back(v == no_value ? no_value : to_.at(static_cast<size_t>(v)));

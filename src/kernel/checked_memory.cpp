@@ -22,7 +22,7 @@ void put(void* data, int64_t index, T v) {
   std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &v, sizeof(T));
 }
 
-// NaN, or a large odd integer: a result that depends on it shows.
+// NaN or a large odd integer: a result that depends on it is visibly wrong.
 Number poison_of(Dtype t) {
   if (is_float(t)) return Number::of_real(std::numeric_limits<double>::quiet_NaN());
   return round_to(Number::of_int(0x5bd1e9955bd1e955), t);

@@ -1,6 +1,6 @@
 #pragma once
-// The interpreter's memory: the caller's buffers and a program's local scratch, with every access checked against the
-// bounds and against what the other programs of the launch did. Throws MemoryFault; the interpreter adds kernel,
+// The interpreter's memory: the caller's buffers and a program's local scratch. Every access is checked against bounds
+// and against the accesses of the launch's other programs. Throws MemoryFault; the interpreter adds the kernel,
 // instruction and program.
 #include <stdexcept>
 #include <vector>
@@ -19,7 +19,7 @@ void write_element(void* data, Dtype t, int64_t index, Number v);
 class CheckedMemory {
  public:
   CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers);
-  /// Poisons all local buffers; what the programs before it did is remembered.
+  /// Poisons all local buffers. The accesses of earlier programs are kept.
   void begin(int64_t program);
   void poison(Ref local);
   Number load(Ref ref, int64_t index);
@@ -31,7 +31,7 @@ class CheckedMemory {
     Dtype dtype;
     char* data;
     int64_t elements;
-    // One entry an element, of written parameters only: 0 nobody, program + 1, or `many`.
+    // One entry per element, of written parameters only: 0 (none), program + 1, or `many`.
     std::vector<int64_t> writer = {}, adder = {}, reader = {};
     std::vector<char> own = {};  // storage of a local buffer
   };

@@ -34,7 +34,7 @@ class Interpreter {
   const Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
   int64_t whole(Value v) const { return tile(v)[0].i; }
 
-  /// Runs a block; the values that its yield carries on.
+  /// Runs a block and returns the values that its yield carries on.
   const std::vector<Value>& block(const Block& b) {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::yield) break;
@@ -189,7 +189,7 @@ class Interpreter {
     return c;
   }
 
-  /// A side as a dense matrix of `lines` by k, rounded as the tensor cores read it.
+  /// Returns an operand of a matmul as a dense matrix of `lines` by k, rounded as tensor cores read it.
   std::vector<float> side(Ref ref, int64_t offset, int64_t lines, Value limit, int64_t stride, int64_t k,
                           int64_t depth_stride) {
     std::vector<float> out(static_cast<size_t>(lines * k), 0.f);
@@ -216,7 +216,7 @@ class Interpreter {
       }
   }
 
-  /// Calls visit(lane, address) for each lane of a load's or store's tile that the limits let through.
+  /// Calls visit(lane, address) for each lane of a load's or store's tile that is within the limits.
   template <class Visit>
   void slice(const Inst& inst, const Type& of, Visit visit) const {
     const size_t limits = first_limit(inst.op), rank = of.dims.size();

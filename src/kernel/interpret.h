@@ -1,8 +1,8 @@
 #pragma once
-// Runs a kernel instruction by instruction on host memory: the oracle that generated code is held against. Memory
-// accesses are checked (outside a buffer; two programs writing one element without atomics; one program reading what
-// another of the launch writes; buffers that overlap), and scratch is poisoned (NaN, or a large odd integer). Throws
-// std::runtime_error naming kernel, instruction and program.
+// Runs a kernel instruction by instruction on host memory. It is the reference for generated code. It reports accesses
+// outside a buffer, two programs that write one element without atomics, a program that reads what another one of the
+// launch writes, and overlapping buffers. Scratch is poisoned (NaN, or a large odd integer). Throws std::runtime_error
+// that names kernel, instruction and program.
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -12,7 +12,7 @@ struct HostBuffer {
   int64_t elements;
 };
 
-/// Works on kernels before and after `expand`; before it, transcendental operators are those of the C library.
+/// Runs a kernel, before or after `expand`. Before it, transcendental operators are those of the C library.
 void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
                int64_t grid);
 

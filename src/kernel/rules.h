@@ -1,27 +1,26 @@
 #pragma once
-// What one instruction must satisfy, given the types of its operands and results: stated once, for the builder (as
-// instructions are appended) and for the verifier (which adds scopes). Also the text of one instruction, for their
-// messages and the interpreter's.
+// The rules for one instruction, given the types of its operands and results. They are stated once, for the builder (as
+// instructions are appended) and for the verifier (which adds scopes). Also the text of an instruction for messages.
 #include <string>
 
 #include "kernel/tile.h"
 
 namespace weft::kernel {
 
-/// Empty where `inst` is well-formed on its own; else what is wrong. Operands must be values of the kernel. Bodies are
-/// not looked into.
+/// Returns the rule that `inst` breaks, or "" if it is well-formed. Operands must be values of the kernel. Blocks are
+/// not checked.
 std::string broken_rule(const Kernel& kernel, const Inst& inst);
 
 bool is_local(const Kernel& kernel, Ref ref);
 bool is_ref(const Kernel& kernel, Ref ref);
 Dtype ref_dtype(const Kernel& kernel, Ref ref);
-/// Where the limits of a load or store stand in its arguments, and how many there are.
+/// Returns the position of the first limit among the arguments of a load or store.
 size_t first_limit(Op op);
 
-/// "f32[4,64]", "i64".
+/// Returns "f32[4,64]", "i64".
 std::string to_string(const Type& type);
 std::string_view op_name(Op op);
-/// One line, numbered as in print(kernel); a loop or when without its body.
+/// Returns one line, numbered as in print(kernel); a loop or when without its body.
 std::string print_inst(const Kernel& kernel, const Inst& inst);
 
 }  // namespace weft::kernel

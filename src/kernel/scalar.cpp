@@ -49,7 +49,7 @@ Number reference_cast(Number v, Dtype from, Dtype to) {
     return Number::of_int(to == bool_ ? v.real() != 0 : saturate(v.real(), to));
   }
   if (!is_float(to)) return Number::of_int(wrap(v.i, to));
-  // One rounding to float32 or float64, straight from the integer.
+  // Rounds once, directly from the integer.
   const bool wide = from == uint64;
   if (to == float64)
     return Number::of_real(wide ? static_cast<double>(static_cast<uint64_t>(v.i)) : static_cast<double>(v.i));

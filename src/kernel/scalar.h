@@ -27,21 +27,21 @@ enum class ScalarResult : uint8_t { same, boolean };
 
 inline constexpr int most_arguments = 6;
 
-/// Where tests draw an argument from.
+/// The range from which tests draw an argument.
 struct Samples {
   double low = -2, high = 2;           // floats
   int64_t int_low = -9, int_high = 9;  // integers, as far as the dtype holds them
-  bool extremes = true;                // now and then an integer from the whole range of its dtype
+  bool extremes = true;                // sometimes an integer from the whole range of its dtype
 };
 
-/// Where an operator jumps: finite differences stay away from there.
+/// Where an operator is discontinuous: tests of finite differences avoid these points.
 enum class Jumps : uint8_t { nowhere, half_integers, whole_quotients };
 
-/// What an error is measured by: units in the last place of the result, or of the largest argument (at least 1), where
-/// the result may come out of a cancellation.
+/// The unit of an error: units in the last place of the result, or of the largest argument (at least 1) where the
+/// result may come out of a cancellation.
 enum class ErrorScale : uint8_t { result, arguments };
 
-/// What a row of the operator table says beside its functions (kernel/operators/row.h).
+/// The columns of a row of the operator table, besides its functions (kernel/operators/row.h).
 struct Columns {
   int arity = 1;
   ScalarResult result = ScalarResult::same;
@@ -49,7 +49,7 @@ struct Columns {
   bool (*only)(Dtype) = nullptr;                           // of those, the ones that this is true of
   double flops = 1;         // cost of one element for the fusion model, in basic operations
   double ulp = 0;           // bound on the error of the expansion in float32 (0: correctly rounded or exact)
-  double compiled_ulp = 0;  // the same of whole programs against the reference (0: equal)
+  double compiled_ulp = 0;  // the same of whole programs, against the reference (0: equal)
   ErrorScale scale = ErrorScale::result;
   const char* float64 = nullptr;  // the function of CUDA C++ that computes it in float64, where it stays whole (on CPUs
                                   // the reference does); null: it is expanded, as in float32
@@ -63,7 +63,7 @@ struct ScalarInfo : Columns {
   bool basic;  // has no expansion: every target has it
 };
 const ScalarInfo& info(ScalarOp op);
-/// Whether the operator is defined on `t` (select: for its choices).
+/// Returns whether the operator is defined on `t` (select: on its choices).
 inline bool takes(const Columns& row, Dtype t) {
   const bool kind = is_float(t) ? row.floats : is_integer(t) ? row.integers : t == bool_ && row.booleans;
   return kind && (!row.only || row.only(t));

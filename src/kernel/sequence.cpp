@@ -6,7 +6,7 @@ namespace weft::kernel {
 
 namespace {
 
-/// The same instructions with values, references and symbols moved to where they are in the kernel of both.
+/// Rewrites instructions for the joined kernel: values, references and symbols get their new ids.
 class Moved {
  public:
   Moved(const Kernel& from, std::span<const Ref> params, size_t all_params, size_t locals, size_t values,

@@ -1,13 +1,14 @@
 #pragma once
-// One kernel that does what two kernels of one program each do, the second after the first.
+// Joins two kernels of a program into one that runs them in sequence.
 #include <span>
 
 #include "kernel/tile.h"
 
 namespace weft::kernel {
 
-/// Parameter k of `second` is number `params[k]` of the result, where those of `first` keep theirs; one past the end so
-/// far is a new parameter. The symbols of `second` follow those of `first`.
+/// Returns a kernel that runs `first`, then `second`. Parameters of `first` keep their indices; parameter k of `second`
+/// becomes `params[k]`, and an index one past the end adds a parameter. The symbols of `second` follow those of
+/// `first`.
 Kernel in_sequence(const Kernel& first, const Kernel& second, std::span<const Ref> params);
 
 }  // namespace weft::kernel

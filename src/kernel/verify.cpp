@@ -42,7 +42,7 @@ class Verifier {
   }
 
   void use(const Inst& inst, Value v) const {
-    if (v == no_value) return;  // whether it may be absent is a rule of the instruction
+    if (v == no_value) return;  // the instruction's rules say whether it may be absent
     if (v < 0 || static_cast<size_t>(v) >= state_.size()) refuse(&inst, fmt::format("value {} does not exist", v));
     const State state = state_[static_cast<size_t>(v)];
     if (state == unseen) refuse(&inst, fmt::format("value {} is used before it is defined", v));
@@ -113,8 +113,7 @@ class Verifier {
     block(inst.blocks[0], carried, false);
   }
 
-  /// Of a condition's block that yields values of a shape: whether it runs for a lane is nothing that another lane may
-  /// see.
+  /// Checks the block of a condition with results: no lane may depend on whether the block runs for another lane.
   void lane_by_lane(const Block& b, const std::vector<int64_t>& dims) const {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::constant || inst.op == Op::yield) continue;
@@ -157,9 +156,9 @@ class Verifier {
   std::vector<State> state_;
   std::vector<bool> allocated_;
   std::vector<int64_t> by_constant_;
-  Value iterations_ = no_value;  // that end parallel loops
+  Value iterations_ = no_value;  // the number of iterations of parallel loops
   bool in_iteration_ = false;
-  bool wrote_ = false;  // to parameters, outside of iterations
+  bool wrote_ = false;  // a parameter was written outside of parallel iterations
 };
 
 }  // namespace

@@ -20,10 +20,10 @@ class Crew {
  public:
   ~Crew() { stop(); }
 
-  /// Waits for the jobs that have begun; no other begins from now on.
+  /// Waits for the jobs that are running; no other job starts any more.
   void stop() {
     std::vector<std::thread> threads;
-    std::deque<std::function<void()>> left;  // what they hold is let go of without the lock
+    std::deque<std::function<void()>> left;  // destroyed without the lock
     {
       std::lock_guard lock(mutex_);
       stop_ = true;
@@ -57,9 +57,9 @@ class Crew {
       lock.unlock();
       try {
         job();
-      } catch (...) {  // whoever needs it does it again, and sees what goes wrong
+      } catch (...) {  // the caller that needs the result repeats the job and sees the error
       }
-      job = nullptr;  // what it holds is let go of without the lock
+      job = nullptr;  // destroyed without the lock
       lock.lock();
     }
   }
@@ -77,9 +77,9 @@ Crew& crew() {
   return instance;
 }
 
-/// Ends the crew while everything that its jobs use is still there. Libraries that jobs open have static objects
-/// younger than the crew, so they would end before it does; what belongs to the main thread ends before any static
-/// object (C++20, [basic.start.term]/2).
+/// Stops the threads while everything that their jobs use still exists. Libraries opened by jobs have static objects
+/// younger than the threads, so those would be destroyed first; objects of the main thread are destroyed before any
+/// static object (C++20, [basic.start.term]/2).
 struct EndWithMainThread {
   EndWithMainThread() : main(getpid() == gettid()) {}
   ~EndWithMainThread() {
@@ -89,7 +89,7 @@ struct EndWithMainThread {
 };
 thread_local const EndWithMainThread end_with_main_thread;
 
-/// Makes the main thread's, where this library is loaded by it, before any other thread begins a job.
+/// Creates the main thread's object before any other thread begins a job, if the main thread loads this library.
 [[maybe_unused]] const bool made = end_with_main_thread.main;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The caching allocator of host memory. Requests are rounded up to size classes (at most 1/16 is lost above 1
-// KiB); a freed block waits in its class for the next request of about its size, and the longest unused ones
-// are given back when the cache or the process is over its limit.
+// The caching allocator of host memory. Requests are rounded up to size classes (at most 1/16 is lost above 1 KiB). A
+// freed block stays in its class for the next request of about its size; the blocks that were unused longest are
+// returned to the system when the cache or the process exceeds its limit.
 #include "runtime/buffer.h"
 
 #include <fmt/format.h>
@@ -54,8 +54,7 @@ size_t class_bytes(int c) {
   return (size_t{1} << log) + (static_cast<size_t>(step + 1) << (log - 4));
 }
 
-/// Large blocks come straight from the kernel: aligned so that all of them can be huge pages, and really
-/// given back when freed.
+/// Allocates a large block directly from the kernel, aligned for huge pages and returned when freed.
 void* system_allocate(size_t bytes) {
   if (bytes < huge_page) {
     void* p = nullptr;
@@ -83,7 +82,7 @@ void system_free(void* p, size_t bytes) {
   }
 }
 
-/// Physical memory, or the control group's share of it.
+/// Returns physical memory, or the control group's limit.
 size_t physical_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   size_t bytes = pages > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : size_t{16} << 30;
@@ -104,7 +103,7 @@ std::string readable(size_t bytes) {
 
 class Allocator {
  public:
-  /// Never destroyed: static arrays may free their memory after everything else is gone.
+  /// Never destroyed: static arrays may free their memory at the very end of the process.
   static Allocator& get() {
     static Allocator* instance = new Allocator;
     return *instance;
@@ -157,7 +156,7 @@ class Allocator {
   struct Block {
     void* data = nullptr;
     int size_class = 0;
-    uint64_t freed = 0;  // when, in frees
+    uint64_t freed = 0;  // when it was freed, counted in frees
   };
 
   Allocator() : cache_limit_(physical_memory() / 4), memory_limit_(physical_memory()) {}
@@ -167,7 +166,7 @@ class Allocator {
     if (now > peak.load(std::memory_order_relaxed)) peak.store(now, std::memory_order_relaxed);
   }
 
-  /// The last freed block of the smallest class that fits and wastes less than half, or two pages.
+  /// Returns the block freed last in the smallest class that fits and wastes less than half, or two pages.
   Block reuse(int wanted) {
     const size_t need = class_bytes(wanted), most = std::max(2 * need - 1, need + 2 * page);
     std::lock_guard lock(mutex_);
@@ -195,7 +194,7 @@ class Allocator {
     }
     give_back(victims);
     void* data = system_allocate(need);
-    if (!data) {  // the system is out of memory: once more without the cache
+    if (!data) {  // out of memory: retry after freeing the cache
       clear();
       data = system_allocate(need);
     }
@@ -233,8 +232,8 @@ class Allocator {
     return evict_locked(bytes);
   }
 
-  /// Takes the longest unused blocks out of the cache until at most `bytes` are left. The front of each class
-  /// is its oldest.
+  /// Removes the blocks unused longest from the cache until at most `bytes` are left. The front of each class is its
+  /// oldest block.
   std::vector<Block> evict_locked(size_t bytes) {
     std::vector<Block> victims;
     while (cached.load(std::memory_order_relaxed) > bytes) {

@@ -1,6 +1,6 @@
 #pragma once
-// Memory: reference-counted buffers, on the host from a caching allocator with limits and statistics. Their contents
-// may lie in several places at once: who reads them on a device where they are not yet gets them copied there.
+// Reference-counted buffers; on the host from a caching allocator with limits and statistics. Contents may have several
+// replicas at once: reading them on a device that has none copies them there.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +15,17 @@ class Buffer {
  public:
   Buffer(void* data, size_t bytes, std::function<void(void*)> release)
       : data_(data), bytes_(bytes), release_(std::move(release)) {}
-  /// Memory of the device alone; the host gets its own when it first looks.
+  /// Allocates on the device only; host memory is allocated when the host first reads.
   Buffer(Accelerator& device, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  /// On the host, with valid contents: waits for a device that has the only ones.
+  /// Returns host memory with valid contents; waits for a device that has the only replica.
   void* data() const { return replicas_.load(std::memory_order_acquire) ? on_host() : data_; }
-  /// On a device (null: the host), with valid contents.
+  /// Returns memory on a device (null: the host) with valid contents.
   void* on(Accelerator* device) const;
-  /// The contents are overwritten, or are about to be, by work on `device` (null: by the host): what lies elsewhere is
-  /// stale from now on.
+  /// Declares that work on `device` (null: the host) overwrites the contents: all other replicas become stale.
   void overwritten_on(Accelerator* device) const;
   size_t bytes() const { return bytes_; }
 
@@ -39,14 +38,14 @@ class Buffer {
   void* data_;
   size_t bytes_;
   std::function<void(void*)> release_;
-  mutable std::atomic<Replicas*> replicas_ = nullptr;  // where else it lies; null while it is on the host alone
+  mutable std::atomic<Replicas*> replicas_ = nullptr;  // other replicas; null while the contents are on the host alone
 };
 using BufferRef = std::shared_ptr<Buffer>;
 
-/// 64-byte aligned, at least `bytes` long (never null, even for 0); large ones ask for huge pages. Throws
-/// std::runtime_error "[alloc] …" with what was asked, what is held and the limit. Contents are undefined.
+/// Allocates at least `bytes` (never null, even for 0), aligned to 64; large blocks ask for huge pages. Throws
+/// std::runtime_error "[alloc] …" with the request, the memory in use and the limit. Contents are undefined.
 BufferRef allocate(size_t bytes);
-/// On a device; null: as above.
+/// Allocates on a device; null: on the host.
 BufferRef allocate_on(Accelerator* device, size_t bytes);
 
 size_t active_memory();  // bytes in live buffers

@@ -1,6 +1,6 @@
-// The cache folder: <folder>/<kind>/<digest in hex>, one file an entry: magic, length and checksum of the
-// payload, payload. Nothing is locked: an entry appears by rename, a reader that opened a file before it was
-// deleted still reads the whole of it, and whatever does not check out is a miss.
+// The cache folder: one file an entry, <folder>/<kind>/<digest in hex>, with magic, length and checksum before the
+// payload. There are no locks: an entry appears by rename, a reader that opened a file before it was deleted still
+// reads all of it, and an invalid entry is a miss.
 #include "runtime/cache_dir.h"
 
 #include <fcntl.h>
@@ -33,8 +33,8 @@ struct Header {
 static_assert(sizeof(Header) == 32);
 
 Digest checksum(const std::string& kind, const Digest& key, const void* data, size_t bytes) {
-  return Hasher().text(kind).digest(key).bytes(data, bytes).finish();  // a file renamed to another key is a
-                                                                       // miss too
+  return Hasher().text(kind).digest(key).bytes(data, bytes).finish();  // covers the key, so that a renamed file is a
+                                                                       // miss
 }
 
 class File {
@@ -91,8 +91,7 @@ bool make_dir(const std::string& path) {
   return ::access(path.c_str(), R_OK | W_OK | X_OK) == 0;
 }
 
-/// What this process knows of the folder: its size when last looked at, and what was put since (by this
-/// process alone).
+/// This process's view of the folder: its size when last scanned, and the bytes put since (by this process only).
 struct Usage {
   std::mutex mutex;
   std::string wanted, dir;  // the folder last asked for, and the one that was had for it
@@ -107,8 +106,8 @@ Usage& usage() {
 std::atomic<uint64_t> limit{uint64_t{1} << 30};
 std::atomic<uint64_t> temporaries{0};
 
-/// Deletes what dead processes left behind and, when all entries together are over the limit, the oldest down
-/// to 7/8 of it. Returns what is left.
+/// Deletes files left by dead processes and, if all entries exceed the limit, the oldest ones down to 7/8 of it.
+/// Returns the bytes left.
 uint64_t trim(const std::string& dir, uint64_t most) {
   struct Entry {
     fs::path path;
@@ -136,7 +135,7 @@ uint64_t trim(const std::string& dir, uint64_t most) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.time < b.time; });
   for (const Entry& entry : entries) {
     if (total <= most - most / 8) break;
-    if (entry.path.extension() == ".tmp") continue;  // somebody is writing it
+    if (entry.path.extension() == ".tmp") continue;  // another process is writing it
     std::error_code gone;
     fs::remove(entry.path, gone);
     total -= entry.bytes;
@@ -148,7 +147,7 @@ void account(const std::string& dir, uint64_t bytes) {
   Usage& u = usage();
   std::lock_guard lock(u.mutex);
   u.bytes += bytes;
-  // Looking at the folder again now and then notices what other processes put.
+  // Scanning the folder from time to time finds entries of other processes.
   if (u.looked && u.bytes <= limit && ++u.puts < 64) return;
   u.bytes = trim(dir, limit);
   u.looked = true;
@@ -188,14 +187,14 @@ std::optional<std::vector<char>> cache_get(const std::string& kind, const Digest
   struct stat status;
   Header header;
   if (!file.open() || ::fstat(file.fd(), &status) != 0 || !file.read_all(&header, sizeof header)) return std::nullopt;
-  // The length is held against the file's own before it is believed.
+  // The length is compared with the file's before it is used.
   if (std::memcmp(header.magic, magic, sizeof magic) != 0 ||
       static_cast<uint64_t>(status.st_size) - sizeof header != header.bytes)
     return std::nullopt;
   std::vector<char> data(header.bytes);
   if (!file.read_all(data.data(), data.size())) return std::nullopt;
   if (checksum(kind, key, data.data(), data.size()) != Digest{header.check_hi, header.check_lo}) return std::nullopt;
-  ::futimens(file.fd(), nullptr);  // used now: the last to be deleted
+  ::futimens(file.fd(), nullptr);  // marks it as used: the oldest are deleted first
   return data;
 }
 
@@ -228,7 +227,7 @@ void set_cache_dir_limit(uint64_t bytes) {
   limit = bytes;
   Usage& u = usage();
   std::lock_guard lock(u.mutex);
-  u.looked = false;  // the next put looks at the folder
+  u.looked = false;  // the next put scans the folder
 }
 
 }  // namespace weft::runtime

@@ -1,7 +1,7 @@
 #pragma once
-// The folder with what is worth keeping between processes: $WEFT_CACHE_DIR, else $XDG_CACHE_HOME/weft, else
-// ~/.cache/weft. An entry appears whole or not at all (temporary name, then rename); a truncated or foreign one is a
-// miss; several processes may share the folder; the oldest entries go when it grows over its limit.
+// The folder of data worth keeping between processes: $WEFT_CACHE_DIR, else $XDG_CACHE_HOME/weft, else ~/.cache/weft.
+// An entry appears whole or not at all (temporary name, then rename). A truncated or foreign entry is a miss. Several
+// processes may share the folder. The oldest entries are deleted when it exceeds its limit.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace weft::runtime {
 
-std::string cache_dir();  // created on first use; empty where none can be had (everything then is a miss)
+std::string cache_dir();  // created on first use; empty if it cannot be (every lookup is then a miss)
 std::optional<std::vector<char>> cache_get(const std::string& kind, const Digest& key);
 void cache_put(const std::string& kind, const Digest& key, const void* data, size_t bytes);
 void set_cache_dir_limit(uint64_t bytes);  // default 1 GiB

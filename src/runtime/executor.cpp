@@ -12,10 +12,9 @@
 namespace weft::runtime {
 namespace {
 
-constexpr size_t most_waiting =
-    1024;  // tasks; beyond that whoever enqueues waits, so that a loop cannot run away from the machine
+constexpr size_t most_waiting = 1024;  // tasks; with more, `enqueue` waits, so that a loop cannot queue without bound
 
-thread_local Executor* current = nullptr;  // whose task this thread is doing
+thread_local Executor* current = nullptr;  // the executor whose task this thread runs
 
 struct CurrentScope {
   Executor* outer;
@@ -98,7 +97,7 @@ void Executor::do_here(const Task& task) {
 }
 
 void Executor::run(const Task& task) {
-  if (current == this) return task();  // part of the task that is being done
+  if (current == this) return task();  // part of the running task
   std::unique_lock lock(mutex_);
   throw_kept(lock);
   if (!busy_ && queue_.empty()) {
@@ -123,7 +122,7 @@ void Executor::run(const Task& task) {
   lock.unlock();
   done->wait();
   lock.lock();
-  throw_kept(lock);  // of tasks that were given before
+  throw_kept(lock);  // of tasks given before
 }
 
 void Executor::wait() {
@@ -151,7 +150,7 @@ void Executor::work() {
     } catch (...) {
       error = std::current_exception();
     }
-    task = nullptr;  // what it holds is let go of before it counts as done
+    task = nullptr;  // destroyed before the task counts as done
     lock.lock();
     if (error && !kept_) kept_ = std::move(error);
     busy_ = false;
@@ -170,8 +169,8 @@ void Executor::stop() {
   done_.wait(lock, [&] { return !worker_; });
 }
 
-/// Never destroyed: workers may outlive main. At exit tasks that have not begun are dropped, and those that have are
-/// waited for, unless they wait for an event themselves, which may never come.
+/// Never destroyed: workers may outlive main. At exit, queued tasks are dropped and running ones are waited for, except
+/// those that wait for an event, which may never come.
 class Registry {
  public:
   static Registry& get() {

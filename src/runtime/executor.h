@@ -1,7 +1,7 @@
 #pragma once
-// Streams of work on the host. An executor does its tasks one after the other, in the order in which they were given;
-// executors run beside each other, and events order what must not. A task waits only for events of tasks that were
-// given earlier (to whichever executor), so that no circle can arise.
+// Streams of work on the host. An executor runs its tasks in the order given; executors run concurrently and
+// synchronize by events. A task waits only for events of tasks given earlier (to any executor), so there is no
+// deadlock.
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace weft::runtime {
 
-/// Set once, and set from then on: done, or failed with an exception.
+/// An event, set once: done, or failed with an exception.
 class Event {
  public:
   void set(std::exception_ptr error = nullptr);
@@ -35,14 +35,13 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Does the task after everything that was given before, on the executor's own thread, and returns at once (where a
-  /// great many tasks are waiting, when there is room). The first exception of such tasks is kept for the next `run` or
-  /// `wait`, which throws it.
+  /// Runs the task on the executor's own thread after all earlier ones, and returns at once (or, with very many tasks
+  /// queued, when there is room). The first exception of such tasks is kept, and the next `run` or `wait` throws it.
   void enqueue(Task task);
-  /// Does the task after everything that was given before and returns when it is done; on the calling thread where
-  /// nothing is waiting. Throws what the task throws.
+  /// Runs the task after all earlier ones and returns when it is done; on the calling thread if nothing is queued.
+  /// Throws what the task throws.
   void run(const Task& task);
-  /// Returns when everything that was given before is done.
+  /// Waits until all earlier tasks are done.
   void wait();
 
  private:
@@ -58,7 +57,7 @@ class Executor {
   std::mutex mutex_;
   std::condition_variable ready_, done_;
   std::deque<Task> queue_;
-  bool busy_ = false;     // a task is being done, by the worker or by a caller of `run`
+  bool busy_ = false;     // the worker or a caller of `run` runs a task
   bool blocked_ = false;  // it waits for an event
   bool worker_ = false, stop_ = false;
   uint64_t given_ = 0, finished_ = 0;
@@ -66,13 +65,14 @@ class Executor {
   friend class Event;
 };
 
-/// Executor 0 is there from the start, on the host. Executors live as long as the process.
+/// Returns an executor. Executor 0 always exists and is the host's. Executors live until the process ends.
 Executor& executor(int index);
-/// Its index. `device`: the number of the device for which it issues work, or -1 for the host.
+/// Creates an executor and returns its index. `device`: the index of the device for which it issues work, or -1 for the
+/// host.
 int new_executor(int device = -1);
 int executor_device(int index);
 int num_executors();
-/// Waits for all of them and ends their threads, which are started again when there is work.
+/// Waits for all executors and ends their threads, which are started again when needed.
 void rest_executors();
 
 }  // namespace weft::runtime

@@ -1,6 +1,6 @@
-// The protocol between a program and a profiler, version 3: the profiler asks for tables by number, and gets from the
-// first of them, for each module of functions, an array of pointers to the positions where its own functions go.
-// tests/target/cuda/cuda_declarations_test.cpp holds the numbers against NVIDIA's headers where these are installed.
+// The protocol between a program and a profiler, version 3. The profiler asks for tables by id; the first one gives it,
+// for each module of functions, an array of pointers to the slots for its own functions.
+// tests/target/cuda/cuda_declarations_test.cpp compares the ids with NVIDIA's headers where these are installed.
 #include "runtime/nvtx.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t most_functions = 16;
 
-/// What the profiler wrote, and the pointers to where it writes.
+/// The functions that the profiler set, and pointers to them.
 struct Module {
   void (*functions[most_functions])() = {};
   void (**slots[most_functions + 1])() = {};
@@ -47,7 +47,7 @@ const void* export_table(uint32_t id) {
   return id == callbacks_table ? static_cast<const void*>(&callbacks) : id == version_table ? &version : nullptr;
 }
 
-/// The profiler of this process, whose library stays open.
+/// Loads the profiler's library and leaves it open; returns false if there is none.
 bool attach_profiler() {
   static const bool attached = [] {
     const char* path = std::getenv("NVTX_INJECTION64_PATH");

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers and tables of NVTX's protocol between programs and profilers.
+// Ids and tables of NVTX's protocol between programs and profilers.
 #include <cstddef>
 #include <cstdint>
 

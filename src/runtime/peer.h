@@ -1,5 +1,5 @@
 #pragma once
-// What some devices can do beside what every Accelerator can: take what another one has without the host.
+// An interface of devices that can copy from another device without the host.
 #include <cstddef>
 
 #include "runtime/device.h"
@@ -9,10 +9,10 @@ namespace weft::runtime {
 class Peer {
  public:
   virtual ~Peer() = default;
-  /// Whether copies from that device pass by the host's memory.
+  /// Returns whether copies from that device bypass host memory.
   virtual bool reaches(const Accelerator& device) const = 0;
-  /// From another device, behind all work that either was given before and ahead of all that it is given later; nothing
-  /// waits. False: there is no such way.
+  /// Copies from another device, after all earlier work of both and before all later work; the host does not wait.
+  /// Returns false if there is no such path.
   virtual bool copy_from(Accelerator& device, void* to, const void* from, size_t bytes) = 0;
 };
 

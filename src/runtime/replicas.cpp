@@ -18,7 +18,7 @@ struct Buffer::Replicas {
     bool valid;
   };
   std::mutex mutex;
-  BufferRef host;  // of a buffer that began on a device
+  BufferRef host;  // host memory of a buffer that was allocated on a device
   bool host_valid = true;
   std::vector<Replica> devices;
 
@@ -40,8 +40,8 @@ struct Buffer::Replicas {
   void* from_another(Accelerator& device, size_t bytes);
 };
 
-/// On `device`, copied from one that has the contents; null where the host has them too and is no further away, or
-/// where the two devices know no way.
+/// Returns memory on `device`, copied from another device with the contents. Null if the host has them and is as near,
+/// or if there is no path between the devices.
 void* Buffer::Replicas::from_another(Accelerator& device, size_t bytes) {
   auto* const peer = dynamic_cast<Peer*>(&device);
   if (!peer) return nullptr;
@@ -83,10 +83,10 @@ Buffer::Replicas& Buffer::replicas() const {
   return *replicas;  // another thread was first
 }
 
-// Who gives work to a device holds its order first and a buffer's lock second, here as everywhere.
+// The lock order, here as everywhere: first the device's order, then the buffer's lock.
 void* Buffer::on_host() const {
   Replicas& p = replicas();
-  for (;;) {  // once, unless somebody overwrites the contents elsewhere in between
+  for (;;) {  // repeated only if the contents are overwritten elsewhere meanwhile
     Accelerator* from = nullptr;
     {
       std::lock_guard lock(p.mutex);
@@ -109,7 +109,7 @@ void* Buffer::on_host() const {
   }
 }
 
-/// The host's memory, made where there is none yet.
+/// Returns host memory, allocated on first use.
 void* Buffer::host(Replicas& p) const {
   if (data_) return data_;
   if (!p.host) p.host = allocate(bytes_);
@@ -124,7 +124,7 @@ void* Buffer::on(Accelerator* device) const {
     if (Replicas::Replica* replica = p.find(device); replica && replica->valid) return replica->data;
   }
   if (void* there = p.from_another(*device, bytes_)) return there;
-  const void* source = data();  // from another device by way of the host
+  const void* source = data();  // from another device through the host
   std::lock_guard order(device->order());
   std::lock_guard lock(p.mutex);
   Replicas::Replica& replica = p.make(*device, bytes_);
@@ -139,7 +139,7 @@ void* Buffer::on(Accelerator* device) const {
 void Buffer::overwritten_on(Accelerator* device) const {
   Replicas* p = replicas_.load(std::memory_order_acquire);
   if (!p) {
-    if (!device) return;  // it is on the host alone
+    if (!device) return;  // only on the host
     p = &replicas();
   }
   std::lock_guard lock(p->mutex);

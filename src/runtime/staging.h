@@ -1,6 +1,5 @@
 #pragma once
-// Where bytes on their way to a device lie meanwhile: pieces of one block, taken in a ring, each until the device has
-// read it.
+// The ring of staging memory for copies to a device: pieces of one block, each in use until the device has read it.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,14 +9,14 @@ namespace weft::runtime {
 
 class StagingRing {
  public:
-  /// At most `most_pieces` are on their way at once.
+  /// At most `most_pieces` are in use at once.
   StagingRing(size_t bytes, size_t most_pieces) : bytes_(bytes), most_pieces_(most_pieces) {}
   struct Piece {
     size_t offset = 0, bytes = 0;
     int64_t number = 0;  // pieces are counted from 0
   };
-  /// The next piece. Those that lie in its way are waited for, the oldest first: `wait` gets their numbers, in order.
-  /// `bytes` is at most the ring's.
+  /// Returns the next piece, at most the ring's size. It waits for the pieces that overlap it, the oldest first: `wait`
+  /// gets their indices in order.
   Piece take(size_t bytes, const std::function<void(int64_t number)>& wait);
   size_t bytes() const { return bytes_; }
 

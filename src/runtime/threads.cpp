@@ -1,7 +1,7 @@
-// The thread team. A launch is cut into chunks; each thread takes those of its own lane first, so that data stays in
-// its cache from launch to launch, then helps with the others'. The caller never waits for a thread that has not begun:
-// where other processes keep a thread of the team from running, the rest of the team does its part, instead of spinning
-// at a barrier until the scheduler's next round.
+// The thread team. A launch is cut into chunks. Each thread takes the chunks of its own lane first, so that data stays
+// in its cache between launches, then helps with the others. The caller never waits for a thread that has not begun: if
+// other processes keep a thread from running, the others do its chunks instead of spinning at a barrier until it is
+// scheduled.
 #include "runtime/threads.h"
 
 #include <sched.h>
@@ -40,7 +40,7 @@ int processors() {
 }
 
 int initial_threads() {
-  // OMP_NUM_THREADS may be a list, one number for each level of nesting: there is one level here.
+  // OMP_NUM_THREADS may be a list, one entry per nesting level; only the first level exists here.
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     char* end = nullptr;
     const long n = std::strtol(text, &end, 10);
@@ -65,9 +65,9 @@ void pause() { __builtin_ia32_pause(); }
 
 using Body = std::function<void(int64_t, int64_t)>;
 
-/// What is left of one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A thread
-/// that has taken a chunk keeps the launch alive until the chunk is done, so what describes the launch may be read
-/// after a chunk has been taken, and only then.
+/// The chunks left in one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A
+/// thread that has taken a chunk keeps the launch alive until the chunk is done, so the launch's description may be
+/// read only after taking a chunk.
 struct alignas(64) Lane {
   std::atomic<uint64_t> state{0};
 };
@@ -90,7 +90,7 @@ class Team {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  /// False where another thread's launch holds the team.
+  /// Returns false if another thread's launch holds the team.
   bool run(int64_t n, int threads, const Body& body) {
     std::unique_lock owner(owner_, std::try_to_lock);
     if (!owner.owns_lock()) return false;
@@ -122,7 +122,7 @@ class Team {
   }
 
  private:
-  /// Chunks of `lane` are those with number lane·C/L … (lane+1)·C/L - 1.
+  /// The chunks of `lane` are lane·C/L … (lane+1)·C/L - 1.
   static int64_t lane_begin(int64_t lane, int64_t chunks, int64_t lanes) { return lane * chunks / lanes; }
 
   bool take_from(int lane) {
@@ -150,7 +150,7 @@ class Team {
     unfinished_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
-  /// Whether anything was left to take.
+  /// Runs chunks; returns whether there were any left.
   bool take_part(int own) {
     const int lanes = lanes_used_.load(std::memory_order_relaxed);
     bool any = false;
@@ -185,7 +185,7 @@ class Team {
   void sleep(uint64_t seen) {
     const uint32_t epoch = epoch_.load(std::memory_order_seq_cst);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    // A launch published before this look is seen here; one published after it sees the sleeper and wakes it.
+    // A launch published before this load is seen here; one published later sees the sleeper and wakes it.
     if (current_.load(std::memory_order_seq_cst) == seen && !stop_.load())
       epoch_.wait(epoch, std::memory_order_seq_cst);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);

@@ -34,7 +34,7 @@ thread_local int64_t thread_generation = -1;
 
 constexpr size_t most_slices = 4'000'000;
 
-/// What devices did becomes slices of the timeline. Without the lock: they are recorded as any other.
+/// Records the slices of devices. Called without the lock, because recording takes it.
 void settle_all() {
   std::vector<std::function<void()>> later;
   {
@@ -44,8 +44,8 @@ void settle_all() {
   for (const auto& settle : later) settle();
 }
 
-/// Under the lock: whether a slice is part of this timeline and there is room. What began in a timeline that has ended
-/// since is not.
+/// Returns whether a slice is part of this timeline and there is room; slices that began in an earlier timeline are
+/// not. Needs the lock.
 bool takes(Recorder& r, const Slice& slice) {
   if (!recording() || slice.start < 0 || slice.name >= static_cast<int>(r.timeline.names.size())) return false;
   if (r.timeline.slices.size() < most_slices) return true;
@@ -53,7 +53,7 @@ bool takes(Recorder& r, const Slice& slice) {
   return false;
 }
 
-/// Under the lock: the calling thread's number in this timeline.
+/// Returns the calling thread's id in this timeline. Needs the lock.
 int number_thread(Recorder& r) {
   if (thread_generation != r.generation) {
     thread_generation = r.generation;

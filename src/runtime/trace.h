@@ -1,5 +1,5 @@
 #pragma once
-// What the process did: counters that are always on, and a timeline that is recorded on demand.
+// Counters that are always on, and a timeline that is recorded on demand.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -17,23 +17,23 @@ struct Counters {
   std::atomic<int64_t> copies{0};
   std::atomic<int64_t> to_device{0}, to_host{0};  // buffers that were copied between memories
   std::atomic<int64_t> between_devices{0};        // … of two devices
-  std::atomic<int64_t> device_waits{0};           // times that the host waited until a device had done all its work
+  std::atomic<int64_t> device_waits{0};           // times that the host waited for all work of a device
   std::atomic<int64_t> graph_launches{0};         // whole programs replayed by the device
 };
 Counters& counters();
 
-/// A stretch of time on one thread, or on a device. Slices of a thread nest.
+/// An interval of time on one thread or device. Slices of a thread nest.
 struct Slice {
   int name = 0;           // Timeline::names
   const char* kind = "";  // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
   int thread = 0;         // Timeline::threads
   double start = 0, length = 0;  // microseconds since recording began
-  double bytes = 0, flops = 0;   // moved and computed; 0 where that is no question
-  bool half = false;             // products in bfloat16 or float16: another peak
+  double bytes = 0, flops = 0;   // moved and computed; 0 if it does not apply
+  bool half = false;             // matmuls in 16-bit floats, which have another peak
   int64_t program = 0;           // of a step: which Program ran it (numbered from 1) …
   int step = -1;                 // … and where in it
 };
-/// A quantity at a moment.
+/// The value of a quantity at one time.
 struct Sample {
   const char* track;  // "memory"
   double time, value;
@@ -48,7 +48,7 @@ struct Timeline {
 namespace detail {
 inline std::atomic<bool> recording{false};
 }
-/// Whether a timeline is being recorded: one look at a flag, all that recording costs while it is off.
+/// Returns whether a timeline is being recorded: this flag is the only cost while it is not.
 inline bool recording() { return detail::recording.load(std::memory_order_relaxed); }
 void start_recording();  // anew
 Timeline stop_recording();
@@ -59,18 +59,18 @@ int record_name(const std::string& name);               // its number in this ti
 double record_time(double steady_us);                   // the same of a moment of std::chrono::steady_clock
 void record(Slice slice);                               // the calling thread's; `thread` is filled in
 void record_on(const std::string& track, Slice slice);  // a device's: "cuda:0"
-/// What is known only once a device has done its work: `settle` records it. It is called before the timeline is handed
-/// out.
+/// Registers `settle`, which records slices that are only known once a device has done its work. It is called before
+/// the timeline is returned.
 void record_later(std::function<void()> settle);
 void record_sample(const char* track, double value);
 void name_thread(const std::string& name);  // the calling thread; "main" is the first that records, others are numbered
 
-/// The launch that is going on, for the slices of the team's threads; -1: none, they share something else. Returns what
-/// it was.
+/// Sets the current launch for the slices of the team's threads; -1: none, they share other work. Returns the previous
+/// one.
 int set_current_launch(int name);
 int current_launch();
 
-/// Records its own life time.
+/// Records its own lifetime as a slice.
 class Span {
  public:
   Span(const char* kind, const char* name)

@@ -1,5 +1,5 @@
 #pragma once
-// Scaled dot-matmul attention as one piece of work: what a vendor library is asked for where a region is attention.
+// Scaled dot-product attention as one unit of work, for which a vendor library is asked.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -21,10 +21,10 @@ struct AttentionDesc {
   int64_t width = 0, value_width = 0;  // columns of Q and K, and of V and O
   double scale = 1;
   bool causal = false, derivative = false;
-  Numerics numerics{};  // what a library may give up
+  Numerics numerics{};  // what a library may sacrifice for speed
   Strides q{}, k{}, v{}, o{};
   Strides g{}, dq{}, dk{}, dv{};  // of the derivative
-  double flops() const;           // of the matmuls, those that causality leaves out not counted
+  double flops() const;           // of the matmuls, without what causality leaves out
   Digest digest() const;
   std::string to_string() const;  // "attention bf16 [64,12]x1024x1024x64 causal"
   friend bool operator==(const AttentionDesc&, const AttentionDesc&) = default;

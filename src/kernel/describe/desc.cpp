@@ -34,7 +34,7 @@ Digest DotDesc::digest() const {
       .number(pre_activation)
       .number(scales)
       .number(numerics.tf32)
-      .finish();  // matmuls are the same bits on every run anyway
+      .finish();  // matmuls give the same bits in every run anyway
 }
 
 std::string DotDesc::to_string() const {

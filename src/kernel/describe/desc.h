@@ -1,6 +1,5 @@
 #pragma once
-// Library descriptors: plain statements of work that a target may answer with a vendor library instead of a generated
-// kernel.
+// Library descriptors: work that a target may give to a vendor library instead of a generated kernel.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,18 +10,18 @@
 
 namespace weft::kernel {
 
-/// What may follow a matmul: max(x, 0); x Φ(x), and its approximation by tanh; 1 / (1 + exp(-x)); tanh x.
+/// An activation after a matmul: max(x, 0); x Φ(x), and its approximation by tanh; 1 / (1 + exp(-x)); tanh x.
 enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, sigmoid, tanh };
 const char* name(Activation activation);
 
-/// A further result of a matmul: Σ_k A[m,k], m numbers, or Σ_k B[k,n], n numbers (the gradient of a bias beside that
-/// of its weight); or of C, the sums of each 128 rows, m/128 times n numbers in float32 (of libraries only, and without
-/// batch axes).
+/// An additional result of a matmul: Σ_k A[m,k] (m elements), Σ_k B[k,n] (n elements: a bias's gradient, computed with
+/// that of the weight), or sums of each 128 rows of C (m/128 x n elements, float32; libraries only, without batch
+/// axes).
 enum class OperandSum : uint8_t { none, a, b, c };
 inline constexpr int64_t rows_of_a_sum = 128;
 
-/// What an activation is applied to, Z = Σ_k A · B + bias, as an array of its own, of C's shape, strides and dtype: a
-/// further result (`stored`), or an operand where C = (Σ_k A · B) · act'(Z), the matmul on the way back (`derivative`).
+/// The pre-activation Z = Σ_k A · B + bias as an array of C's shape, strides and dtype: an additional result
+/// (`stored`), or an operand where C = (Σ_k A · B) · act'(Z), in the backward pass (`derivative`).
 enum class PreActivation : uint8_t { none, stored, derivative };
 
 /// C[b,m,n] = act(scales · Σ_k A[b,m,k] · B[b,k,n] (+ bias[n])) (+ residual[b,m,n]). Strides in elements; a batch axis
@@ -50,13 +49,12 @@ struct DotDesc {
 };
 
 /// A routine on whole row-major arrays that is not generated code: a sort, a library's convolution or decomposition.
-/// What a name and its integers mean is said where the graph lists its calls (graph/calls/call.h). Symbolic axes have
-/// their bounds as extents.
+/// graph/calls/call.h defines the names and their integers. Symbolic axes have their bounds as extents.
 struct CallDesc {
   struct Array {
     Dtype dtype = float32;
     std::vector<int64_t> extents;
-    bool used = true;  // a result that nobody reads has memory as well, but need not be computed
+    bool used = true;  // an unused result has memory too, but need not be computed
     friend bool operator==(const Array&, const Array&) = default;
   };
   std::string name;

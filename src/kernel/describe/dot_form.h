@@ -1,5 +1,5 @@
 #pragma once
-// A matmul with as few axes as it can be said with: what libraries are asked for.
+// Rewrites a matmul to as few axes as possible, which is the form that libraries take.
 #include <cstdint>
 #include <vector>
 
@@ -12,10 +12,10 @@ struct BatchAxis {
   int64_t extent, a, b, c;
 };
 
-/// Batch axes of extent > 1, by falling stride in C, neighbours merged where one stride describes both.
+/// Returns the batch axes of extent > 1 by descending stride in C, with neighbours merged where one stride covers both.
 std::vector<BatchAxis> merged_batch(const DotDesc& desc);
-/// x[b,t,k]·w[k,n]: innermost batch axes that B does not have become rows of `desc`, where A's and C's strides allow
-/// it, and leave `axes`.
+/// Turns the innermost batch axes that B does not have into rows of `desc`, as in x[b,t,k]·w[k,n], where A's and C's
+/// strides allow it; removes them from `axes`.
 void batch_into_rows(DotDesc& desc, std::vector<BatchAxis>& axes);
 
 }  // namespace weft::kernel

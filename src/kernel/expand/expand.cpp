@@ -1,6 +1,5 @@
-// Walks a kernel block by block and rebuilds it: what is basic is kept as it is, with its arguments renamed; what is
-// not is written out in basic operators by the functions of expand_emit.h. A kernel without anything to expand comes
-// back unchanged.
+// Rebuilds a kernel block by block. Basic instructions are kept with renamed arguments; others are expanded into basic
+// operators by the functions of expand_emit.h. A kernel without anything to expand is returned unchanged.
 #include "kernel/expand/expand.h"
 
 #include <algorithm>
@@ -78,8 +77,7 @@ class Expander {
     return false;
   }
 
-  // The value of an instruction whose arguments are widened; its own result, if it is appended as it is, is a new
-  // value.
+  // Returns the value of an instruction whose arguments are widened; the value is new, even if the instruction is kept.
   Value compute(Inst inst, expansion::Precision precision) {
     if (inst.op == Op::cast) return emitter_.cast(inst.args[0], inst.type.dtype);
     if (inst.op == Op::scalar && info(inst.scalar_op).basic) return emitter_.scalar(inst.scalar_op, inst.args);

@@ -1,4 +1,4 @@
-// The instructions behind the expansions: constants and repeated instructions are shared where they are visible.
+// Emits the instructions of expansions. Constants and repeated instructions are shared where they are visible.
 #include "kernel/expand/expand_emit.h"
 
 #include <bit>
@@ -60,8 +60,8 @@ Value Emitter::emit(Inst inst) {
   return v;
 }
 
-// Two such instructions are the same where their blocks are, whose values are told apart by when they were made. The
-// values of a block that is not kept are taken back.
+// Two `when`s are equal if their blocks are, in which values are identified by order of creation. The values of a
+// duplicate block are removed.
 std::vector<Value> Emitter::when(Value condition, const std::vector<Value>& otherwise,
                                  const std::function<std::vector<Value>()>& body) {
   const Value first = static_cast<Value>(types_.size());
@@ -156,7 +156,7 @@ std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
   return out;
 }
 
-// Without ldexp, two products with powers of two, of which the first is exact.
+// Without ldexp: multiplies by two powers of two, the first of them exactly.
 Expr scaled(Expr p, Expr shifted) {
   const Expr n = shifted - shifter;
   if (p.emitter->has().ldexp) return apply(ScalarOp::ldexp, {p, n});

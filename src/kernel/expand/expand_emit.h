@@ -1,7 +1,7 @@
 #pragma once
-// What the expansions are written in: arithmetic on values of a kernel under construction. An Expr is a value;
-// constants beside it take its type. Instructions that were emitted before in the block or around it are shared, so
-// that sin and cos of one value, or both words of one Threefry block, do their common work once.
+// The notation of expansions: arithmetic on values of a kernel under construction. An Expr is a value; a constant takes
+// the type of the Expr that it is combined with. Equal instructions in the block or around it are shared, so that sin
+// and cos of one value, or both words of one Threefry block, do their common work once.
 #include <array>
 #include <functional>
 #include <initializer_list>
@@ -22,12 +22,12 @@ inline constexpr double ln2_low = -1.9046542121259336e-09;
 
 class Emitter {
  public:
-  /// Appends new values to `types`. `has`: which operators beside the basic ones may be emitted.
+  /// Appends new values to `types`. `has`: operators other than the basic ones that may be emitted.
   Emitter(std::vector<Type>& types, const Expansion& has) : has_(has), types_(types) {}
 
   void open_block();
   std::vector<Inst> close_block();
-  /// An instruction of the source kernel, as it is.
+  /// Appends an instruction of the source kernel unchanged.
   void keep(Inst inst);
 
   const Type& type(Value v) const { return types_.at(static_cast<size_t>(v)); }
@@ -35,10 +35,10 @@ class Emitter {
   Value scalar(ScalarOp op, std::vector<Value> args);
   Value cast(Value v, Dtype to);
   Value bitcast(Value v, Dtype to);
-  /// Lane by lane: what `body` returns where the condition holds, else `otherwise`.
+  /// Returns, lane by lane, what `body` returns where the condition holds, else `otherwise`.
   std::vector<Value> when(Value condition, const std::vector<Value>& otherwise,
                           const std::function<std::vector<Value>()>& body);
-  /// Null where a value is no constant.
+  /// Returns the constant, or null if the value is none.
   const Number* constant_of(Value v) const {
     const auto found = constants_.find(v);
     return found == constants_.end() ? nullptr : &found->second;
@@ -68,7 +68,7 @@ struct Expr {
 
 inline bool is_double(Expr v) { return v.emitter->type(v.value).dtype == float64; }
 
-/// An Expr, or a number that takes the type of the Expr beside it.
+/// An Expr, or a number that takes the type of another operand.
 struct Operand {
   Operand(Expr e) : expr(e), is_number(false) {}             // NOLINT: implicit on purpose
   Operand(double v) : expr{}, number(v), is_number(true) {}  // NOLINT
@@ -81,8 +81,8 @@ struct Operand {
 Expr apply(ScalarOp op, std::initializer_list<Operand> operands);
 Expr bitcast(Expr v, Dtype to);
 Expr cast(Expr v, Dtype to);
-/// Lane by lane: what `body` returns where the condition holds, else `otherwise`. For what few lanes need, and is long:
-/// targets leave it out where no lane needs it.
+/// Returns, lane by lane, what `body` returns where the condition holds, else `otherwise`. It is meant for long code
+/// that few lanes need: targets skip it where no lane does.
 std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
                        const std::function<std::vector<Expr>()>& body);
 
@@ -105,25 +105,25 @@ inline Expr lt(Operand a, Operand b) { return apply(ScalarOp::lt, {a, b}); }
 inline Expr le(Operand a, Operand b) { return apply(ScalarOp::le, {a, b}); }
 inline Expr eq(Operand a, Operand b) { return apply(ScalarOp::eq, {a, b}); }
 inline Expr select(Expr condition, Operand a, Operand b) { return apply(ScalarOp::select, {condition, a, b}); }
-/// lo <= v <= hi; NaN stays NaN.
+/// Returns v limited to [lo, hi]; NaN stays NaN.
 inline Expr clamp(Expr v, double lo, double hi) { return apply(ScalarOp::min, {apply(ScalarOp::max, {v, lo}), hi}); }
 /// v + shifter rounds v to an integer h, whose low bits are those of the sum; |h| < 2^22.
 inline constexpr double shifter = 12582912;  // 1.5 * 2^23
 inline constexpr double one_bits = 0x3F800000, half_bits = 0x3F000000, minus_one_bits = -1082130432;
-/// 2^h times the float that `bits` is, a power of two, where `shifted` is h + shifter.
+/// Returns 2^h times the float with the pattern `bits`, a power of two; `shifted` is h + shifter.
 inline Expr power_of_two(Expr shifted, double bits) { return bitcast((bitcast(shifted, int32) << 23) + bits, float32); }
-/// p 2^n, rounded once, where n is `shifted` - shifter, |n| <= 151, and p is close enough to 1 that p 2^(n/2) is a
+/// Returns p 2^n, rounded once; n is `shifted` - shifter, |n| <= 151. p must be so close to 1 that p 2^(n/2) is a
 /// normal number.
 Expr scaled(Expr p, Expr shifted);
-/// v, negative where `sign` is; v is not negative elsewhere.
+/// Returns v (not negative) with the sign of `sign`.
 inline Expr with_sign(Expr v, Expr sign) {
   return bitcast(bitcast(v, int32) | (bitcast(sign, int32) & -2147483648.0), float32);
 }
-/// Horner's rule, the highest coefficient first.
+/// Evaluates a polynomial by Horner's rule, the highest coefficient first.
 Expr horner(Expr x, std::initializer_list<double> coefficients);
 
-/// The row's expansion (kernel/operators), of arguments that are float32 or float64, or integers. `precision`: how many
-/// bits of the result are looked at.
+/// Returns the expansion of a row (kernel/operators); arguments are float32, float64 or integers. `precision`: how many
+/// bits of the result readers can see.
 Expr expansion_of(ScalarOp op, std::span<const Expr> args, Precision precision);
 
 // The functions, on float32. exp, log and log1p of float64 stay whole, so that what is written in them is written once.
@@ -160,9 +160,9 @@ Expr threefry(Expr key0, Expr key1, Expr counter0, Expr counter1, int word);
 /// Word 0 to 3 of Philox-4x32-10.
 Expr philox(std::array<Expr, 2> key, std::array<Expr, 4> counter, int word);
 
-/// Whether `inst` computes on float16 or bfloat16 and has to do so in float32.
+/// Returns whether `inst` computes on float16 or bfloat16 and therefore must be widened to float32.
 bool is_low_precision(const Inst& inst, const std::vector<Type>& types);
-/// That instruction on float32: its arguments cast, its type widened where it is low. The caller casts the result back.
+/// Returns the instruction on float32, with its arguments cast and its type widened. The caller casts the result back.
 Inst widen(Emitter& emitter, Inst inst);
 
 }  // namespace weft::kernel::expansion

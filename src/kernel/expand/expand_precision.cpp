@@ -31,7 +31,7 @@ bool adds(const Inst& inst) {
          (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
 }
 
-/// From users to what they use: every instruction stands behind those of its arguments.
+/// Walks from readers to what they read: instructions follow those of their arguments, so the walk goes backwards.
 class Walk {
  public:
   explicit Walk(const Kernel& kernel) : kernel_(kernel), seen_(kernel.types.size(), Precision::bits8) {}
@@ -63,7 +63,7 @@ class Walk {
     seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
   }
 
-  /// Who sees a condition's value sees what its block yields, or the other one.
+  /// A reader of a condition's value sees what its block yields, or the alternative.
   void when(const Inst& inst) {
     const Block& body = inst.blocks[0];
     for (size_t k = 0; k < inst.results.size(); ++k)
@@ -73,8 +73,8 @@ class Walk {
     block(body);
   }
 
-  /// A carried value is seen by who sees it behind the loop and by the next round, which may see more of it than this
-  /// one knew: then the body is gone through again.
+  /// A carried value is seen by its readers after the loop and by the next iteration. If that iteration shows more bits
+  /// than assumed, the body is walked again.
   void loop(const Inst& inst) {
     const Block& body = inst.blocks[0];
     const std::vector<Value>& next = body.insts.back().args;
@@ -108,8 +108,8 @@ class Walk {
   std::vector<Precision> seen_;
 };
 
-/// Which values are differences and multiples of numbers of 16 bits: an exponential of one is uncertain by as much as
-/// its argument was rounded by.
+/// Finds values that are differences and multiples of 16-bit numbers. An exponential of such a value is at least as
+/// uncertain as the rounding of its argument.
 class Rounded {
  public:
   explicit Rounded(const Kernel& kernel)
@@ -142,7 +142,7 @@ class Rounded {
       rounded_[static_cast<size_t>(inst.results[k])] = is(rounded_, inst.args[k + 1]) && is(rounded_, yielded[k]);
   }
 
-  /// What is carried is rounded where it is so from the start and stays so: assumed, then looked at.
+  /// A carried value is rounded if it is so initially and after each iteration: this is assumed and then verified.
   void loop(const Inst& inst) {
     const Block& body = inst.blocks[0];
     const std::vector<Value>& next = body.insts.back().args;
@@ -171,7 +171,8 @@ class Rounded {
       case Op::scalar: break;
       default: return false;
     }
-    // Sums only of such numbers: beside a constant, one may be too small to tell. A choice may be one of the two.
+    // A sum counts only if all its terms are such numbers: a constant may be too small to tell. For a choice, one may
+    // be a constant.
     const auto all = [&](size_t first, bool constants) {
       bool any = false, each = true;
       for (size_t k = first; k < inst.args.size(); ++k) {

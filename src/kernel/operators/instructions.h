@@ -92,7 +92,7 @@ struct Row<ScalarOp::max> : Elementwise {
   static Interval interval(const Intervals& v) {
     return v.corners([](wide_t a, wide_t b) { return std::max(a, b); });
   }
-  // Equal arguments: the second one gets it all, so that maximum(x, 0) has the slope 0 at 0. NaN: neither.
+  // Of equal arguments the second one gets the whole derivative, so that that of maximum(x, 0) is 0 at 0. NaN: neither.
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto&) {
     return std::array{select(scalar(ScalarOp::lt, b, a), g, zeros_like(g)),
                       select(scalar(ScalarOp::le, a, b), g, zeros_like(g))};
@@ -119,7 +119,7 @@ struct Row<ScalarOp::min> : Elementwise {
   }
 };
 
-/// One rounding: float32 does not go through double, which would round twice.
+/// Rounds once: float32 is not computed through double, which would round twice.
 template <>
 struct Row<ScalarOp::fma> : Instruction {
   static constexpr std::string_view meaning = "a · b + c, rounded once";
@@ -149,7 +149,7 @@ struct Row<ScalarOp::floordiv> : Elementwise {
   }
 };
 
-/// The sign of the divisor, as in Python; of floats the addition is the only rounding.
+/// The result has the divisor's sign, as in Python; for floats, the addition is the only rounding.
 template <>
 struct Row<ScalarOp::mod> : Elementwise {
   static constexpr std::string_view meaning =
@@ -250,7 +250,7 @@ struct Row<ScalarOp::shl> : Elementwise {
   static uint64_t integers(const Integers& v) { return v.ub >= v.type.size() * 8u ? 0 : v.ua << v.ub; }
 };
 
-/// Of signed integers the sign comes in, else 0.
+/// Shifts in the sign of signed integers, else 0.
 template <>
 struct Row<ScalarOp::shr> : Elementwise {
   static constexpr std::string_view meaning = "a shifted right by b bits, the sign coming in where a has one";
@@ -295,8 +295,7 @@ struct Row<ScalarOp::le> : Elementwise {
   static uint64_t integers(const Integers& v) { return v.less() || v.a == v.b; }
 };
 
-/// select(condition, then, otherwise); its condition is bool whatever the others are, so that the table's own
-/// `reference` answers for it.
+/// select(condition, then, otherwise). The condition is bool for any dtype, so the table's own `reference` handles it.
 template <>
 struct Row<ScalarOp::select> : Instruction {
   static constexpr std::string_view meaning = "b where the condition a is true, else c";

@@ -1,5 +1,5 @@
 #pragma once
-// Calls (CallDesc) as sequences of tile kernels, for targets that have no routine of their own.
+// Implements calls (CallDesc) as sequences of tile kernels, for targets without a routine of their own.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,17 +19,18 @@ struct Routine {
   };
   std::vector<Kernel> kernels;
   std::vector<Launch> launches;  // in order
-  std::vector<int64_t> scratch;  // bytes of each buffer beside the operands
+  std::vector<int64_t> scratch;  // bytes of each buffer besides the operands
 };
 
-/// Programs work on tiles of `lanes` elements (a power of two). Nothing where the call has no such form.
+/// Returns the routine, or nothing if the call has no such form. Programs work on tiles of `lanes` elements (a power of
+/// two).
 std::optional<Routine> routine_for(const CallDesc& desc, int64_t lanes);
 
 Routine sort_routine(const CallDesc& desc, int64_t lanes);
 Routine search_routine(const CallDesc& desc, int64_t lanes);
-/// scatter_rows: numbers [n] of integers, rows [n, width] of floats; result [count, width], to which each row is added
-/// where its number says (negative: from the end; outside: nowhere). The compiler asks for it in place of a scatter; it
-/// is no call of a graph.
+/// Returns the routine of scatter_rows. Inputs: ids [n] (integers) and rows [n, width] (floats). Result [count, width]:
+/// each row is added to the row that its id names (negative ids count from the end, ids outside are dropped). The
+/// compiler uses it in place of a scatter; it is no call of a graph.
 Routine scatter_routine(const CallDesc& desc, int64_t lanes);
 
 }  // namespace weft::kernel

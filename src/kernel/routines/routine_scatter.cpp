@@ -1,8 +1,7 @@
-// The call `scatter_rows` as tile kernels: rows are added up by the numbers that they have (the gradient of an
-// embedding), however often a number occurs. Numbers are sorted with the rows' positions; each program goes through a
-// chunk of the sorted list and adds up its runs of equal numbers in registers. A run that lies within the chunk is
-// finished there; what a chunk has of longer ones is kept aside, and added up, in order, by one program a run. The sums
-// are the same every time.
+// The call `scatter_rows` as tile kernels: adds up rows by id (the gradient of an embedding), for any number of
+// duplicates. Ids are sorted together with the rows' positions. Each program adds up the runs of equal ids in a chunk
+// of the sorted list, in registers. A run within a chunk is finished there. Partial sums of longer runs are stored, and
+// one program a run adds them up in order. The sums are the same in every run.
 #include <algorithm>
 #include <bit>
 
@@ -32,7 +31,7 @@ class ScatterRoutine {
 
   Routine run() {
     if (count_ == 0 || rows_ == 0 || width_ == 0) return {};
-    // Operands 0, 1, 2; then the numbers as keys, sorted keys, positions, parts of sums, what the sort takes.
+    // Operands 0, 1, 2; then ids as keys, sorted keys, positions, partial sums, scratch of the sort.
     out_.scratch = {count_ * key_.size(), count_ * key_.size(), count_ * 4, chunks_ * 2 * width_ * sum_.size()};
     launch(keys_kernel(), {0, keys}, (count_ + tile() - 1) / tile());
     const CallDesc sort{"sort", {{key_, {count_}}}, {{key_, {count_}}, {uint32, {count_}}}, {0}};
@@ -50,7 +49,7 @@ class ScatterRoutine {
     out_.kernels.push_back(std::move(kernel));
   }
 
-  /// Another routine on operands of ours.
+  /// Appends another routine that works on our operands.
   void add(Routine other, const std::vector<int>& operands) {
     const size_t kernels = out_.kernels.size();
     for (Routine::Launch launch : other.launches) {
@@ -66,7 +65,7 @@ class ScatterRoutine {
 
   int64_t tile() const { return std::min<int64_t>(lanes_, 1024); }
 
-  /// A negative number counts from the end; one that is outside becomes the last of all keys.
+  /// A negative id counts from the end; one outside becomes the largest key.
   Kernel keys_kernel() const {
     Builder b("scatter_keys");
     const Ref in = b.param("ids", ids_, false), out = b.param("keys", key_, true);
@@ -137,7 +136,7 @@ class ScatterRoutine {
     return b.finish();
   }
 
-  /// The run that begins in a chunk and goes on behind it.
+  /// Adds up runs that begin in a chunk and extend past it.
   Kernel runs_kernel() const {
     Builder b("scatter_runs");
     const Ref list = b.param("keys", key_, false), rows = b.param("rows", to_, true),
@@ -148,7 +147,7 @@ class ScatterRoutine {
     const Value from_before = both(b, both(b, equal(b, key_at(b, list, s.start), key), b.lt(b.index(0), s.start)),
                                    equal(b, key_at(b, list, b.sub(s.start, b.index(1))), key));
     b.when(both(b, goes_on, none(b, from_before)), [&] {
-      // Behind its last element, by halving.
+      // A binary search for the end of the run.
       const auto found =
           b.loop(b.index(0), b.index(static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(count_)))), b.index(1),
                  {s.end, b.index(count_)}, [&](Value, const std::vector<Value>& range) {

@@ -1,4 +1,4 @@
-// The call `searchsorted` as a tile kernel: every lane halves the range in which its value may be put.
+// The call `searchsorted` as a tile kernel: a binary search in every lane.
 #include <bit>
 
 #include "kernel/routines/routine.h"

@@ -1,9 +1,8 @@
-// The call `sort` as tile kernels. Each element becomes an item, its key with its position: no two are equal, so that
-// the sorted sequence is one and the same whatever finds it, and equal elements keep their order. Rows that fit into a
-// tile, many of them side by side where they are short, are sorted there by a bitonic network (Batcher 1968) whose
-// first step of each stage looks into the mirror, so that all its steps order upwards. Longer rows are sorted a tile at
-// a time; then runs are merged in pairs, every item finding its position in the other run by halving. Positions lead
-// back to the elements, whose bits are taken as they are.
+// The call `sort` as tile kernels. Each element becomes an item: its key and its position. No two items are equal, so
+// the sorted order is unique and stable. Rows that fit into a tile (several short ones share a tile) are sorted by a
+// bitonic network (Batcher 1968); the first step of each stage compares mirrored lanes, so that all steps sort upwards.
+// Longer rows are sorted a tile at a time, then runs are merged in pairs: every item finds its position in the other
+// run by a binary search. The results are read at the sorted positions, so that elements keep their bits.
 #include <algorithm>
 #include <bit>
 
@@ -14,7 +13,7 @@ namespace weft::kernel {
 
 namespace {
 
-/// Items of a tile: key and position in one unsigned number where both fit, else in two.
+/// Items of a tile: key and position in one unsigned integer if both fit, else in two.
 struct Items {
   Value key = no_value, at = no_value;  // `at`: no_value where the key holds it
 };
@@ -87,7 +86,7 @@ class SortRoutine {
  private:
   int64_t merge_lanes() const { return std::min<int64_t>(run_, 1024); }
 
-  // Which buffers a launch takes, in the order of its parameters.
+  // Returns the buffers of a launch, in the order of its parameters.
   std::vector<int> with_results(std::vector<int> buffers) const {
     if (values_) buffers.push_back(1);
     if (order_) buffers.push_back(2);
@@ -111,7 +110,7 @@ class SortRoutine {
   Value number(Builder& b, Dtype t, uint64_t v, Value like) const { return splat_bits(b, t, v, b.type(like).dims[0]); }
   Value splat(Builder& b, Value v, int64_t lanes) const { return b.broadcast(v, {lanes}); }
 
-  /// `at`: positions in int64; where `inside` is false, the item comes behind all others.
+  /// Returns the items of a tile. `at`: positions (int64). An item where `inside` is false sorts after all others.
   Items items(Builder& b, Value bits, Value at, Value inside) const {
     Value key = keys_of(b, bits, dtype_);
     key = b.select(
@@ -140,7 +139,7 @@ class SortRoutine {
     return {b.select(condition, x.key, y.key), pairs_ ? b.select(condition, x.at, y.at) : no_value};
   }
 
-  /// Every `length` lanes of a tile in order.
+  /// Sorts every `length` lanes of a tile.
   Items network(Builder& b, Items v, int64_t length) const {
     const Value lane = b.arange(lanes_, int32);
     const auto step = [&](int64_t mirror, int64_t top) {
@@ -157,7 +156,7 @@ class SortRoutine {
     return v;
   }
 
-  /// Of element `k` of a row, lane by lane.
+  /// Returns the address of element `k` of a row, lane by lane.
   Value address(Builder& b, Value row, Value k) const {
     const int64_t lanes = b.type(k).dims[0];
     const auto fixed = [&](int64_t v) { return splat(b, b.index(v), lanes); };
@@ -167,7 +166,7 @@ class SortRoutine {
     return b.add(b.mul(b.add(b.mul(o, fixed(n_)), k), fixed(inner_)), x);
   }
 
-  /// The elements that items stand for, and where they stood, at element `k` of their row.
+  /// Stores the elements of the items, and their positions, at element `k` of the row.
   void results(Builder& b, Ref in, const Items& v, Value row, Value k, Value inside) const {
     const Value at = position(b, v), to = address(b, row, k);
     if (values_)
@@ -175,7 +174,7 @@ class SortRoutine {
     if (order_) b.scatter(b.param("order", uint32, true), b.cast(at, uint32), to, inside);
   }
 
-  /// Whole rows, or a run of each.
+  /// Sorts whole rows, or a run of each.
   Kernel block_kernel(bool whole) const {
     Builder b("sort_block");
     const Ref in = b.param("in", bits_of(dtype_), false);
@@ -210,8 +209,7 @@ class SortRoutine {
     return b.finish();
   }
 
-  /// Pairs of runs of `width` items become one; `halvings` are enough to find a position among them. A tile lies within
-  /// one run.
+  /// Merges pairs of runs of `width` items. A binary search takes `halvings` steps. A tile lies within one run.
   Kernel merge_kernel(bool last) const {
     Builder b(last ? "sort_last_merge" : "sort_merge");
     const int64_t lanes = merge_lanes();
@@ -242,7 +240,7 @@ class SortRoutine {
               b.select(b.scalar(ScalarOp::bit_and, {open, before}), b.add(middle, fixed(1)), low),
               b.select(b.scalar(ScalarOp::bit_and, {open, b.scalar(ScalarOp::bit_not, {before})}), middle, high)};
         });
-    // What comes before it in its own run, and in the other.
+    // The items before it in its own run and in the other.
     const Value k = b.add(b.add(splat(b, b.sub(b.add(pair, first), b.mul(run, width)), lanes), lane), found[0]);
     if (last) {
       const Ref in = b.param("in", bits_of(dtype_), false);

@@ -1,5 +1,5 @@
 #pragma once
-// The order of the elements of every dtype as that of unsigned numbers: NaN the last of all, the zeros equal.
+// Maps elements of every dtype to unsigned integers of the same order: NaN last, both zeros equal.
 #include <cstdint>
 
 #include "weft/dtype.h"
@@ -23,7 +23,7 @@ inline KeyRule key_rule(Dtype t) {
   return {is_signed ? uint64_t{1} << (8 * t.size() - 1) : 0, 0};
 }
 
-/// f of an unsigned number as wide as the dtype.
+/// Applies f to an unsigned integer as wide as the dtype.
 template <class F>
 auto by_width(Dtype t, F f) {
   switch (t.size()) {

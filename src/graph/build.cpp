@@ -1,5 +1,4 @@
-// Builders: nodes made and checked by their rows, and the small language that derivatives and composites are written
-// in.
+// Builders: make nodes, which their rows check. Derivatives and composites are written with them.
 #include "graph/build.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace weft::graph {
 namespace {
 
-/// The number as `dtype` holds it.
+/// Returns the number rounded to `dtype`.
 Number number_as(Number n, Dtype dtype) {
   if (dtype == complex64) return kernel::round_to(Number::of_real(n.real()), float32);  // on the real axis
   if (is_float(dtype)) return kernel::round_to(Number::of_real(n.real()), dtype);
@@ -227,7 +226,7 @@ Value binary(Op op, const Value& a, const Value& b) {
 
 namespace {
 
-/// The operator of the graph that is the scalar operator; Op::count_ for instructions of tile IR alone.
+/// Maps scalar operators to operators of the graph; Op::count_ for instructions that only tile IR has.
 constexpr auto graph_ops = [] {
   std::array<Op, static_cast<size_t>(kernel::ScalarOp::count_)> ops;
   ops.fill(Op::count_);
@@ -343,12 +342,12 @@ Value matmul(const Value& a, const Value& b) {
 
 namespace {
 
-/// Indices along symbolic axes, from the start of the axis as long as it is: one behind the end stands there (`keep`)
-/// or behind the bound, where a scatter drops it.
+/// Restricts indices along symbolic axes to the axis's current length. An index past the end becomes the last one
+/// (`keep`), or the bound, so that a scatter drops it.
 Values within_symbolic(const Value& v, const Values& indices, const std::vector<int64_t>& axes, bool keep) {
   Values out = indices;
   for (size_t k = 0; k < std::min(out.size(), axes.size()); ++k) {
-    if (axes[k] < 0 || axes[k] >= v.type().rank() || !is_integer(out[k].dtype())) continue;  // refused by the row
+    if (axes[k] < 0 || axes[k] >= v.type().rank() || !is_integer(out[k].dtype())) continue;  // the row refuses it
     const Dim& extent = v.shape()[static_cast<size_t>(axes[k])];
     const Node& made = *out[k].node;
     const bool counts =
@@ -378,7 +377,7 @@ Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, S
   Shape result = indices.empty() ? Shape{} : indices[0].shape();
   result.insert(result.end(), sizes.begin(), sizes.end());
   if (num_elements(result) == 0)
-    return full(result, v.dtype(), Number::of_int(0));  // nothing is read, also where v has nothing
+    return full(result, v.dtype(), Number::of_int(0));  // nothing is read, even if v is empty
   Attrs attrs = shape_attrs(sizes);
   Values inputs = within_symbolic(v, indices, axes, true);
   attrs.axes = std::move(axes);
@@ -394,7 +393,7 @@ Value take(const Value& v, const Value& indices, int axis) {
       gather(v, {indices}, {static_cast<int64_t>(at)}, sizes);  // indices, then v's axes with extent 1 at `axis`
   const int64_t lead = indices.type().rank();
   const Value rows = squeeze(picked, {lead + static_cast<int64_t>(at)});
-  std::vector<int64_t> order;  // MLX's layout: the indices' axes stand where `axis` was
+  std::vector<int64_t> order;  // MLX's layout: the indices' axes replace `axis`
   for (size_t k = 0; k < at; ++k) order.push_back(lead + static_cast<int64_t>(k));
   for (int64_t k = 0; k < lead; ++k) order.push_back(k);
   for (int64_t k = lead + static_cast<int64_t>(at); k < rows.type().rank(); ++k) order.push_back(k);

@@ -1,12 +1,12 @@
 #pragma once
-// Builders: the language in which derivatives and composites are written. Strict: no promotion and no implicit
-// broadcasting (weft/ops.h has those); an operator's shape and dtype rules throw std::invalid_argument as "[name] …".
+// Builders, with which derivatives and composites are written. They are strict: no promotion and no implicit
+// broadcasting (weft/ops.h does these). An operator's shape and dtype rules throw std::invalid_argument as "[name] …".
 #include "graph/node.h"
 #include "graph/table.h"
 
 namespace weft::graph {
 
-/// The node for `op`, checked by its row; one Value for each output.
+/// Makes a node, checked by its row; returns one Value per output.
 Values make_all(Op op, Values inputs, SharedAttrs attrs = {});
 Value make(Op op, Values inputs, SharedAttrs attrs = {});  // the only output
 
@@ -27,17 +27,17 @@ Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector
 Value slice_axis(const Value& v, int axis, int64_t start, Dim size);
 Value pad(const Value& v, std::vector<int64_t> low, std::vector<int64_t> high, Number number = {});
 Value concat(const Values& vs, int axis);
-/// Element j of the axis moved to j·step, zeros between: n → (n-1)·step + 1.
+/// Moves element j of the axis to j·step, with zeros between: n → (n-1)·step + 1.
 Value dilate(const Value& v, size_t axis, int64_t step);
-/// Axis n of v becomes two axes [count, size]: result[…, o, k, …] = v[…, o·step + k·dilation, …]; count = (n -
+/// Splits axis n of v into axes [count, size]: result[…, o, k, …] = v[…, o·step + k·dilation, …]; count = (n -
 /// (size-1)·dilation - 1) / step + 1.
 Value window(const Value& v, int axis, int64_t size, int64_t step = 1, int64_t dilation = 1);
 Value expand_dims(const Value& v, const std::vector<int64_t>& axes);
 Value squeeze(const Value& v, const std::vector<int64_t>& axes);
 
 Value unary(Op op, const Value& v);
-Value binary(Op op, const Value& a, const Value& b);  // b may be of rank 0: it is broadcast
-Value scalar(kernel::ScalarOp op, const Value& v);  // the same by the operator of tile IR, for derivatives in its rows
+Value binary(Op op, const Value& a, const Value& b);  // b may have rank 0: it is broadcast
+Value scalar(kernel::ScalarOp op, const Value& v);  // the same for an operator of tile IR, for derivatives in its rows
 Value scalar(kernel::ScalarOp op, const Value& a, const Value& b);
 Value operator+(const Value& a, const Value& b);
 Value operator-(const Value& a, const Value& b);
@@ -66,33 +66,34 @@ Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes,
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
-/// v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
+/// Returns v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
 Value sum_to(const Value& v, const Shape& shape);
 
-/// The axis reduced up to each of its elements: forward or backwards, with the element itself or without (then the
-/// first is the identity). `in_logs` (with Reducer::sum): of logarithms, i.e. by logaddexp.
+/// Reduces the axis up to each of its elements, forward or backwards, including the element or excluding it (then the
+/// first result is the identity). `in_logs` (with Reducer::sum): elements are logarithms, combined by logaddexp.
 Value cumulative(kernel::Reducer reducer, const Value& v, int axis, bool backwards = false, bool exclusive = false,
                  bool in_logs = false);
 
-/// Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the operands'.
+/// Contracts two arrays. Result axes: batch, free axes of a, free axes of b. Float dtypes only; `dtype` defaults to the
+/// operands'.
 Value dot(const Value& a, const Value& b, std::vector<int64_t> a_contract, std::vector<int64_t> b_contract,
           std::vector<int64_t> a_batch = {}, std::vector<int64_t> b_batch = {});
 Value matmul(const Value& a, const Value& b);  // [..., m, k] · [..., k, n], equal leading axes
 
-/// Result shape: the indices' common shape, then `sizes` (as MLX's gather): result[i…, s…] = v[s… with index k added
-/// along axes[k]]. A negative index counts from the end; one outside is clamped to the nearest element, so that no
-/// foreign memory is touched.
+/// Gathers slices, as MLX does. Result shape: the indices' common shape, then `sizes`: result[i…, s…] = v[s… with index
+/// k added along axes[k]]. A negative index counts from the end; one outside is clamped to the nearest element, so that
+/// no other memory is read.
 Value gather(const Value& v, const Values& indices, std::vector<int64_t> axes, Shape sizes);
-/// Rows of `v` along `axis`: MLX's take.
+/// Returns rows of `v` along `axis`: MLX's take.
 Value take(const Value& v, const Value& indices, int axis);
-/// v with updates (indices' shape, then the slice's) put at the indices, or combined with what is there; out-of-range
-/// updates are dropped. Repeated indices: all of them in order, so that `set` keeps the last one. Index arrays may have
-/// symbolic axes.
+/// Returns v with updates (the indices' shape, then the slice's) stored at the indices, or combined with the elements
+/// there. Updates out of range are dropped. Repeated indices apply in order, so that `set` keeps the last one. Index
+/// arrays may have symbolic axes.
 Value scatter(ScatterMode mode, const Value& v, const Values& indices, const Value& updates, std::vector<int64_t> axes);
-/// v with v[start + i·step] = update[i] along every axis; steps may be negative, never 0.
+/// Returns v with v[start + i·step] = update[i] along every axis; steps may be negative, never 0.
 Value assign(const Value& v, const Value& update, std::vector<int64_t> start, std::vector<int64_t> step = {});
-/// uint32 words of MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2]: notes at
-/// the row. Philox instead of Threefry: each word depends on its own number alone, not on how many are drawn.
+/// Returns uint32 words in MLX's Threefry layout for key[2] (uint32), or an array of `shape` for each of key[…, 2] (see
+/// the row). With Philox, a word depends on its own index only, not on how many are drawn.
 Value random_bits(const Value& key, const Shape& shape, Generator generator = Generator::threefry);
 
 Values composite(std::shared_ptr<const Composite> region, Values inputs);

@@ -12,9 +12,8 @@ std::atomic<uint64_t> next_id{1};
 thread_local int current_stream = -1;
 std::atomic<int> process_stream = 0;
 
-/// Nodes whose last reference went away while another node of this thread was being freed. They are released one after
-/// the other by the outermost destructor: a chain of a hundred thousand nodes needs one stack frame, not a hundred
-/// thousand.
+/// Nodes whose last reference was dropped while another node of this thread was being freed. The outermost destructor
+/// frees them one after the other, so that a chain of a hundred thousand nodes needs one stack frame.
 thread_local std::vector<std::shared_ptr<Node>>* pending = nullptr;
 
 const char* short_name(Dtype t) {

@@ -1,11 +1,10 @@
 #pragma once
-// The graph: immutable nodes that say what is to be computed. A Value is one output of a node. Nodes are made by `make`
-// (graph/build.h), which checks them against their row of the operator table; they are shared, and freed when nobody
-// can reach them.
+// The graph: immutable nodes that describe a computation. A Value is one output of a node. `make` (graph/build.h) makes
+// nodes and checks them against their row of the operator table. They are reference-counted.
 //
-// The one thing about a node that changes: `materialise` gives its outputs storage and lets go of its inputs, once the
-// value has been computed. From then on it is a leaf. `structure()` is the lock for this: shared to read inputs or
-// storage of a node that another thread may evaluate, exclusive to materialise.
+// A node changes in one way only: once its value is computed, `materialise` gives its outputs storage and drops its
+// inputs. It then is a leaf. `structure()` is the lock for this: shared to read inputs or storage of a node that
+// another thread may evaluate, exclusive to materialise.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,7 +58,7 @@ enum class Op : uint8_t {
   scatter,
   assign,
   random_bits,
-  depends,  // the first input, computed anew after the others (graph/ops/depends.cpp)
+  depends,  // the first input, computed after the others (graph/ops/depends.cpp)
   call,     // a routine on whole arrays that is not generated code: attrs.call (graph/calls/call.h)
   cond,
   while_loop,
@@ -70,7 +69,7 @@ enum class Op : uint8_t {
 
 enum class ScatterMode : uint8_t { set, add, max, min, prod };
 std::string_view name(ScatterMode mode);
-kernel::ScalarOp combine(ScatterMode mode);  // of all but `set`: add, max, min, mul; takes what is there and what comes
+kernel::ScalarOp combine(ScatterMode mode);  // of all but `set`: add, max, min, mul
 enum class Generator : uint8_t { threefry, philox };
 
 struct Type {
@@ -96,8 +95,8 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
-/// What a kernel class for softmax attention must know of a region that is attention (inputs q, k, v, [mask]; results o
-/// and the rows' logsumexp) or its derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results those of
+/// The facts that the attention kernels need of a region that is attention (inputs q, k, v, [mask]; results o and the
+/// rows' logsumexp) or its derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results the cotangents of
 /// q, k and v).
 struct AttentionRegion {
   double scale = 1;
@@ -107,8 +106,8 @@ struct AttentionRegion {
   bool derivative = false;
 };
 
-/// A region with a name. `body` builds the meaning from the inputs in primitives (or other composites); it must depend
-/// on nothing else but the inputs and `key`. The rules, where given, replace what follows from the body:
+/// A named region. `body` builds its result from the inputs in primitives or other composites, and may depend on
+/// nothing but the inputs and `key`. Rules that are given replace what follows from the body:
 ///   vjp   one cotangent for each input (empty: none flows)
 ///   jvp   one tangent for each output (empty: zero)
 ///   vmap  as a row's: inputs with axes[k] >= 0 carry a batch axis there, the results carry theirs in front
@@ -129,7 +128,7 @@ struct Composite {
   std::optional<AttentionRegion> attention = {};  // the compiler may answer for the region with its attention class
 };
 
-/// Which fields an operator reads is said in its row (`attributes`); all others stay empty.
+/// An operator's row lists the fields that it reads (`attributes`); all others stay empty.
 struct Attrs {
   std::vector<int64_t> axes;   // iota, concat, window: [axis]; permute: source axis of each result axis; reduce: the
                                // reduced axes, ascending; gather, scatter: the indexed axis of the operand for each
@@ -161,7 +160,7 @@ struct Attrs {
   std::shared_ptr<const Control> control;  // cond, while_loop, scan
 };
 
-/// Attributes as a node holds them: whoever copies the node shares them. Most nodes have none.
+/// Attributes as a node holds them: copies of the node share them. Most nodes have none.
 class SharedAttrs {
  public:
   SharedAttrs() : attrs_(none()) {}
@@ -169,7 +168,7 @@ class SharedAttrs {
   const Attrs& operator*() const { return *attrs_; }
   const Attrs* operator->() const { return attrs_.get(); }
   operator const Attrs&() const { return *attrs_; }
-  /// For whoever fills them in: no longer those of other nodes.
+  /// Returns the attributes for writing; they are no longer shared with other nodes.
   Attrs& edit() {
     if (attrs_.use_count() > 1) attrs_ = std::make_shared<Attrs>(*attrs_);
     return *attrs_;
@@ -180,8 +179,8 @@ class SharedAttrs {
   std::shared_ptr<Attrs> attrs_;
 };
 
-/// Where a value lies: element (i, j, …) at data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid out
-/// at their bounds.
+/// The location of a value: element (i, j, …) is data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid
+/// out at their bounds.
 struct Storage {
   runtime::BufferRef buffer;
   int64_t offset = 0;  // elements
@@ -201,10 +200,10 @@ class Node {
   const SharedAttrs& shared_attrs() const { return attrs_; }
   const std::vector<Type>& types() const { return types_; }
   int outputs() const { return static_cast<int>(types_.size()); }
-  uint64_t id() const { return id_; }     // rises with creation: inputs have smaller ids
-  int stream() const { return stream_; }  // on which it is computed: the thread's when the node was made
+  uint64_t id() const { return id_; }     // increases with creation: inputs have smaller ids
+  int stream() const { return stream_; }  // on which it is computed: the thread's when it was made
 
-  /// Storage of output k, or null while it is pending. A node with storage is a leaf, whatever its op was.
+  /// Returns the storage of output k, or null while it is pending. A node with storage is a leaf, whatever its op.
   const Storage* storage(int k) const { return storage_.empty() ? nullptr : &storage_[static_cast<size_t>(k)]; }
   void materialise(std::vector<Storage> storage);  // one for each output; drops the inputs
 
@@ -220,8 +219,7 @@ class Node {
 
 std::shared_mutex& structure();
 
-/// The stream that new nodes of the calling thread belong to; another one while a scope lives. Threads that have none
-/// of their own take the process's.
+/// Sets the stream of new nodes of the calling thread while it lives. Threads without one use the process's.
 class StreamScope {
  public:
   explicit StreamScope(int stream);
@@ -242,23 +240,24 @@ struct Graph {
   Values outputs;
 };
 
-/// Nodes that `outputs` need, inputs before users, each once; leaves (parameters, nodes with storage) included.
+/// Returns the nodes that `outputs` need, inputs before users, each once, including leaves (parameters, nodes with
+/// storage).
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
-/// The same without the nodes of `stop_at` and what is only reached through them.
+/// The same without the nodes of `stop_at` and those that are reached through them only.
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at);
-/// Composites replaced by their bodies, all the way down, and nodes rebuilt where an input changed; those that are
-/// `kept` stay.
+/// Replaces composites by their bodies, recursively, except those that are `kept`; nodes with changed inputs are
+/// rebuilt.
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
-/// `outputs` with each of `from` replaced by the value of `to` at the same position.
+/// Returns `outputs` with each value of `from` replaced by the value at the same position of `to`.
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to);
 
-/// Everything in the attributes that may make a difference to what is computed.
+/// Hashes the attributes that influence the result.
 void hash(Hasher& h, const Attrs& attrs);
-/// Operators, attributes, types and who reads whom.
+/// Returns a digest of operators, attributes, types and edges.
 Digest digest(const Graph& graph);
 
 std::string print(const Graph& graph);
-/// Throws internal_error where a node breaks its row: arity, dtype rule, shape rule.
+/// Throws internal_error if a node breaks its row: arity, dtype rule, shape rule.
 void verify(const Graph& graph);
 
 }  // namespace weft::graph

@@ -1,4 +1,4 @@
-// The row of calls: every column asks the rule of the call that is named. The rules lie by families in call_*.cpp.
+// The row of calls: every column asks the rule of the named call. The rules are grouped by family in call_*.cpp.
 #include "graph/calls/call.h"
 
 #include <array>
@@ -65,7 +65,7 @@ Values call_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   return rule.vmap.rule(node, x, axes);
 }
 
-/// Whole where the call says nothing.
+/// Returns no factors (all axes whole) if the call defines none.
 Factors call_factors(const Attrs& attrs, TypeSpan in, TypeSpan out) {
   const CallRule& rule = call_rule(attrs.call);
   if (rule.factors.rule) return rule.factors.rule(attrs, in, out);

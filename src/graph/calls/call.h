@@ -1,7 +1,7 @@
 #pragma once
-// The calls: routines on whole row-major arrays that are not generated code (Op::call), one rule each. A call reads
-// attrs.call, its name, and attrs.integers. Every target that offers a call offers it under this name
-// (target::Target::call, with the operands and results of the node).
+// Calls: routines on whole row-major arrays that are not generated code (Op::call), with one rule each. A call reads
+// its name, attrs.call, and attrs.integers. Every target offers a call under this name (target::Target::call, with the
+// node's operands and results).
 #include "graph/build.h"
 
 namespace weft::graph {
@@ -21,19 +21,20 @@ struct CallRule {
   double ulp;
 };
 
-/// Throws std::invalid_argument where there is no such call.
+/// Returns the rule of a call; throws std::invalid_argument if there is none.
 const CallRule& call_rule(std::string_view name);
 std::span<const CallRule* const> calls();  // every rule
 
-/// The node for a call, checked by its rule; one Value for each result.
+/// Makes the node of a call, checked by its rule; returns one Value per result.
 Values call(std::string name, Values inputs, std::vector<int64_t> integers = {});
 
-/// Both sorted along the axis, ascending and stable, NaN last: the values, and where each stood (uint32).
+/// An array sorted along an axis, ascending and stable, NaN last; and each element's original position (uint32).
 struct Sorted {
   Value values, order;
 };
 Sorted sort(const Value& v, int axis);
-/// For sorted [b…, n] and values [b…, m…]: where each value would be put (uint32), before its equals or after them.
+/// Returns where each value of [b…, m…] would be inserted in sorted [b…, n] (uint32), before its equals or after them
+/// (`right`).
 Value searchsorted(const Value& sorted, const Value& values, bool right);
 
 }  // namespace weft::graph

@@ -20,7 +20,7 @@ std::vector<Type> eig_types(const Attrs&, TypeSpan in) {
   return {batch_of(in[0], {n, 2}, in[0].dtype), batch_of(in[0], {n, n, 2}, in[0].dtype)};
 }
 
-/// Complex matrices by parts.
+/// Complex matrices as real and imaginary parts.
 struct Parts {
   Value re, im;
 };
@@ -40,7 +40,7 @@ Parts times(const Parts& a, const Parts& b) {
 Parts minus(const Parts& a, const Parts& b) { return {a.re - b.re, a.im - b.im}; }
 Parts columns_times(const Parts& a, const Value& by) { return {scale_columns(a.re, by), scale_columns(a.im, by)}; }
 
-/// X of Z X = B, as a system of twice the size.
+/// Returns X of Z X = B, solved as a real system of twice the size.
 Parts solve_parts(const Parts& z, const Parts& b) {
   const int rank = z.re.type().rank();
   const int64_t n = z.re.shape().back().bound();
@@ -49,7 +49,7 @@ Parts solve_parts(const Parts& z, const Parts& b) {
   return {slice_axis(x, rank - 2, 0, n), slice_axis(x, rank - 2, n, n)};
 }
 
-/// a_ij / (w_j - w_i) off the diagonal, 0 on it; or by the conjugate of that.
+/// Returns a_ij / (w_j - w_i) off the diagonal and 0 on it; `conjugated`: divided by the conjugate.
 Parts over_gaps(const Parts& a, const Parts& w, bool conjugated) {
   const Value zero = zeros_like(a.re), one = identity_like(a.re);
   const auto gaps = [&](const Value& v) {
@@ -61,7 +61,7 @@ Parts over_gaps(const Parts& a, const Parts& w, bool conjugated) {
 }
 
 /// Boeddeker et al., On the computation of complex-valued gradients with application to statistically optimum
-/// beamforming, 2017, and what vectors of length 1 add to it.
+/// beamforming, 2017, with an additional term because eigenvectors have length 1.
 Values eig_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0] && !g[1]) return {Value{}};
   const Parts w = parts(y[0]), v = transposed_parts(parts(y[1])), vh = adjoint(v);
@@ -77,7 +77,7 @@ Values eig_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   return {swap_last(solve_parts(vh, times(inner, vh)).re)};
 }
 
-/// With P = V⁻¹ dA V: dw is its diagonal, dV = V (P_ij / (w_j - w_i)) less what would make the vectors longer.
+/// With P = V⁻¹ dA V: dw is its diagonal, dV = V (P_ij / (w_j - w_i)) minus the part that changes the vectors' lengths.
 Values eig_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
   const Parts w = parts(y[0]), v = transposed_parts(parts(y[1]));

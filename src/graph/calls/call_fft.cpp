@@ -56,8 +56,8 @@ std::vector<Type> irfft_types(const Attrs& attrs, TypeSpan in) {
   return {out};
 }
 
-/// The factors [n/2 + 1, 2] of numbers that occur once among all n (the first, and with even n the last) and of those
-/// that occur twice.
+/// Returns factors [n/2 + 1, 2]: `once` for coefficients that occur once among all n (the first, and with even n the
+/// last), `twice` for the others.
 Value weighted(const Value& z, int64_t n, double once, double twice) {
   const int64_t half = n / 2 + 1;
   const Value position = iota({half, 2}, 0, int32);
@@ -87,7 +87,7 @@ Values any_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   return call(node.attrs().call, {to_front(x[0], axes[0])}, node.attrs().integers);
 }
 
-/// Everything before the transformed axis is a batch.
+/// All axes before the transformed one are batch axes.
 Factors fft_factors(const Attrs& attrs, TypeSpan in, TypeSpan out) {
   const int batch = in[0].rank() - (attrs.call == "rfft" ? 1 : 2);
   const auto of = [batch](int rank) {
@@ -98,7 +98,7 @@ Factors fft_factors(const Attrs& attrs, TypeSpan in, TypeSpan out) {
   return {{of(in[0].rank())}, {of(out[0].rank())}};
 }
 
-/// By the definition, in float64: [batch, n] complex numbers to as many.
+/// Computes the transform by its definition, in float64: [batch, n] complex numbers.
 std::vector<std::complex<double>> transform(const std::vector<std::complex<double>>& x, int64_t n, bool inverse) {
   std::vector<std::complex<double>> out(x.size());
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(n))

@@ -29,7 +29,7 @@ std::vector<Type> cholesky_types(const Attrs&, TypeSpan in) {
   return {in[0], batch_of(in[0], {}, int32)};
 }
 
-/// The gradient of symmetric matrices as that of their lower parts.
+/// Returns the gradient of a symmetric matrix as that of its lower part.
 Value folded(const Value& v) { return half_lower(v + swap_last(v)); }
 Value mirrored(const Value& v) { return lower(v) + swap_last(lower(v, -1)); }
 
@@ -115,10 +115,10 @@ std::vector<Type> lu_types(const Attrs&, TypeSpan in) {
   return {in[0], batch_of(in[0], {m}, uint32), batch_of(in[0], {m.bound() < n.bound() ? m : n}, uint32)};
 }
 
-/// Rows back to where they stood in A: the inverse permutation is the order of the order.
+/// Returns rows in the order that they had in A: the inverse permutation is the argsort of the permutation.
 Value put_back(const Value& v, const Value& rows) { return take_rows(v, sort(rows, rows.type().rank() - 1).order); }
 
-/// The leading axes, and `rows` and `columns` of v from `row` and `column` on.
+/// Returns `rows` x `columns` of v from (`row`, `column`) on, for all leading axes.
 Value block(const Value& v, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   const int rank = v.type().rank();
   return slice_axis(slice_axis(v, rank - 2, row, rows), rank - 1, column, columns);

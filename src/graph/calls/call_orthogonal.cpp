@@ -28,7 +28,7 @@ std::vector<Type> qr_types(const Attrs& attrs, TypeSpan in) {
   return {batch_of(in[0], {attrs.integers[0] ? shape.back() : shape[shape.size() - 2], shape.back()}, in[0].dtype)};
 }
 
-/// The columns of Q that span A's, those that are beside them (empty where there are none), and R.
+/// The columns of Q that span those of A, the other columns (empty if there are none), and R.
 struct Orthogonal {
   Value q, beside, r;
 };
@@ -44,8 +44,7 @@ Orthogonal orthogonal(const Value& a, const Value& all) {
 }
 
 /// With M = dA R⁻¹ and C = QᵀM: dQ = Q (C's lower part - its transpose) + M - Q C (Walter & Lehmann, Algorithmic
-/// differentiation of linear algebra functions, 2012). The columns beside them turn no further than they must: dQ₂ = -Q
-/// dQᵀ Q₂.
+/// differentiation of linear algebra functions, 2012). The other columns get the smallest rotation: dQ₂ = -Q dQᵀ Q₂.
 Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Value all = swap_last(g[0]);
@@ -87,14 +86,15 @@ std::vector<Type> svd_types(const Attrs&, TypeSpan in) {
   return {batch_of(in[0], {n}, in[0].dtype), in[0], batch_of(in[0], {n, n}, in[0].dtype)};
 }
 
-/// What U and V turn by where singular values differ: 1 / (s_j² - s_i²), 0 on the diagonal.
+/// Returns 1 / (s_j² - s_i²), 0 on the diagonal: the rates at which U and V rotate where singular values differ.
 Value rotation_rates(const Value& s) { return reciprocal_gaps(square(s)); }
 
-/// v - U Uᵀ v, which is nothing where U is square.
+/// Returns v - U Uᵀ v, which is 0 if U is square.
 Value outside(const Value& u, const Value& v) { return v - batched_matmul(u, batched_matmul(u, v, true)); }
 bool has_outside(const Value& u) { return u.shape()[u.shape().size() - 2].bound() > u.shape().back().bound(); }
 
-/// Townsend, Differentiating the singular value decomposition, 2016. Singular values alone need no gaps between them.
+/// Townsend, Differentiating the singular value decomposition, 2016. The gradient of singular values alone has no gaps
+/// between them as divisors.
 Values svd_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   const Value s = y[0], u = swap_last(y[1]), vt = y[2];
   Value inner = g[0] ? diagonal_matrix(g[0]) : Value{}, beyond;

@@ -34,7 +34,7 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
   return {v, {v.shape, uint32}};
 }
 
-/// v[…, order[…, i, …], …] along the axis.
+/// Returns v[…, order[…, i, …], …] along the axis.
 Value along(const Value& v, const Value& order, size_t axis) {
   if (num_elements(v.shape()) == 0) return v;
   Values indices;
@@ -50,8 +50,8 @@ Value along(const Value& v, const Value& order, size_t axis) {
   return reshape(gather(v, indices, axes, ones), order.shape());
 }
 
-/// Each cotangent goes back to where its element stood: a gather through the inverse permutation, which is the order of
-/// the order.
+/// Each cotangent returns to its element's original position, by a gather through the inverse permutation, which is the
+/// argsort of the permutation.
 Values sort_vjp(const Node& node, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const size_t axis = sorted_axis(node.attrs());

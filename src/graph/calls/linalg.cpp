@@ -1,4 +1,4 @@
-// Builders of decompositions, and of what their derivatives are written in.
+// Builders of decompositions and of the matrix operations in their derivatives.
 #include "graph/calls/linalg.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace weft::graph::linalg {
 namespace {
 
-/// Whether column j of [m, n] is at least row i plus the offset, or at most.
+/// Returns whether column j of [m, n] is at least row i plus the offset (`at_least`), or at most.
 Value triangle_mask(const Value& v, int64_t offset, bool at_least) {
   const Shape& shape = v.shape();
   const Shape matrix(shape.end() - 2, shape.end());
@@ -20,7 +20,7 @@ Value triangle_mask(const Value& v, int64_t offset, bool at_least) {
   return broadcast(at_least ? binary(Op::le, edge, j) : binary(Op::le, j, edge), shape);
 }
 
-/// v [b…, n] as rows or as columns of matrices of a shape.
+/// Broadcasts v [b…, n] to matrices, as their rows.
 Value as_rows(const Value& v, const Shape& shape) { return broadcast(expand_dims(v, {-2}), shape); }
 Value as_columns(const Value& v, const Shape& shape) { return broadcast(expand_dims(v, {-1}), shape); }
 
@@ -30,12 +30,12 @@ Shape square_of(const Value& v) {
   return shape;
 }
 
-/// A call on matrices that lie column by column.
+/// Makes a call on column-major matrices.
 Values by_columns(const char* name, const Value& a, std::vector<int64_t> integers = {}) {
   return call(name, {swap_last(a)}, std::move(integers));
 }
 
-/// [b…]: how many numbers of each matrix are infinite or NaN. Libraries need not come to an end on such matrices.
+/// Returns [b…]: the number of infinite or NaN elements of each matrix. Libraries may not terminate on such matrices.
 Value not_finite(const Value& a) {
   const Value rest = a - a;
   const int rank = a.type().rank();
@@ -79,7 +79,7 @@ Values solve_jvp(std::span<const Value> in, std::span<const Value> out, std::spa
   return {solve(in[0], right)};
 }
 
-/// V (1 / S) Uᵀ without what counts as zero.
+/// Returns V (1 / S) Uᵀ without the singular values that count as zero.
 Values pinv_body(std::span<const Value> in) {
   const Svd f = svd(in[0]);
   const Shape& shape = in[0].shape();
@@ -92,7 +92,7 @@ Values pinv_body(std::span<const Value> in) {
   return {batched_matmul(scale_columns(swap_last(f.vt), inverse), f.u, false, true)};
 }
 
-/// v - A P v
+/// Returns v - A P v.
 Value beyond(const Value& a, const Value& p, const Value& v) { return v - batched_matmul(a, batched_matmul(p, v)); }
 
 /// dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P (Golub & Pereyra, 1973), which knows no gaps between singular
@@ -147,7 +147,7 @@ Value reciprocal_gaps(const Value& v) {
   const Shape shape = square_of(v);
   const Value gaps = as_rows(v, shape) - as_columns(v, shape), own = unit_diagonal(gaps);
   return select(own, zeros_like(gaps),
-                1.0 / select(own, full_like(gaps, 1), gaps));  // never 1 / 0, whose derivative would not be finite
+                1.0 / select(own, full_like(gaps, 1), gaps));  // never 1 / 0, whose derivative is not finite
 }
 
 Value valid_where_zero(const Value& v, const Value& number) {

@@ -1,48 +1,48 @@
 #pragma once
-// Matrices along the last two axes of float32 or float64 arrays, all other axes a batch: builders of their
-// decompositions (calls, see call_linalg.cpp, call_orthogonal.cpp and call_eig.cpp) and the few words in which their
-// derivatives are written. Strict: leading axes of two operands are equal.
+// Builders of matrix decompositions (calls, see call_linalg.cpp, call_orthogonal.cpp and call_eig.cpp) and of matrix
+// operations for their derivatives. Matrices are the last two axes of float32 or float64 arrays, other axes are a
+// batch. Strict: the leading axes of two operands must be equal.
 #include "graph/build.h"
 
 namespace weft::graph::linalg {
 
-/// The part of v on and below diagonal `offset`, or on and above it; zeros elsewhere.
+/// Returns v on and below diagonal `offset`, or on and above it, and zeros elsewhere.
 Value lower(const Value& v, int64_t offset = 0);
 Value upper(const Value& v, int64_t offset = 0);
-/// The lower part with half of the diagonal.
+/// Returns the lower part with half of the diagonal.
 Value half_lower(const Value& v);
 Value diagonal(const Value& v);         // [b…, n, n] → [b…, n]
 Value diagonal_matrix(const Value& v);  // [b…, n] → [b…, n, n]
-Value unit_diagonal(const Value& v);    // bool: where row and column are the same, in v's shape
+Value unit_diagonal(const Value& v);    // bool, in v's shape: row == column
 Value identity_like(const Value& v);
 Value scale_columns(const Value& v, const Value& by);  // v_ij by_j
 Value scale_rows(const Value& v, const Value& by);     // by_i v_ij
 Value batched_matmul(const Value& a, const Value& b, bool a_transposed = false, bool b_transposed = false);
-/// 1 / (v_j - v_i) off the diagonal, 0 on it.
+/// Returns 1 / (v_j - v_i) off the diagonal, 0 on it.
 Value reciprocal_gaps(const Value& v);
-/// v where the number is nothing but zeros [b…], NaN elsewhere.
+/// Returns v where all elements of `number` [b…] are zero, NaN elsewhere.
 Value valid_where_zero(const Value& v, const Value& number);
 
-/// L of A = L Lᵀ; reads the lower part of A. NaN throughout where A is not positive definite.
+/// Returns L of A = L Lᵀ from the lower part of A; NaN if A is not positive definite.
 Value cholesky(const Value& a);
-/// X of T X = B, or of Tᵀ X = B: reads the lower part of T, or the upper one.
+/// Returns X of T X = B, or of Tᵀ X = B; reads the lower part of T, or the upper one.
 Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed = false);
 
-/// L and U in one array [b…, m, n], the number of the row of A that each row of them belongs to (uint32 [b…, m]), and
-/// for each row, up to the smaller of m and n, the one that it was exchanged with, from 0 (uint32).
+/// L and U in one array [b…, m, n]; for each of its rows the index of A's row (uint32 [b…, m]); and for each row up to
+/// min(m, n) the row that it was exchanged with, from 0 (uint32).
 struct Lu {
   Value packed, rows, pivots;
 };
 Lu lu(const Value& a);
-/// Row i of the result is row rows[i] of v.
+/// Returns v with row i = rows[i] of v.
 Value take_rows(const Value& v, const Value& rows);
-/// X of A X = B. NaN throughout where A is singular.
+/// Returns X of A X = B; NaN if A is singular.
 Value solve(const Value& a, const Value& b);
 
-/// The inverse after Moore and Penrose; singular values up to 10 max(m, n) eps of the largest count as zero.
+/// Returns the Moore-Penrose inverse; singular values up to 10 max(m, n) eps of the largest count as zero.
 Value pinv(const Value& a);
 
-/// Orthonormal columns with the span of those of A [b…, m, n], m ≥ n: n of them, or m.
+/// Returns orthonormal columns with the span of those of A [b…, m, n], m ≥ n: n of them, or m if `complete`.
 Value orthonormal(const Value& a, bool complete = false);
 /// U S Vᵀ = A [b…, m, n]: U [b…, m, k], S [b…, k] descending, Vᵀ [b…, k, n], k the smaller of m and n.
 struct Svd {

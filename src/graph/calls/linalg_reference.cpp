@@ -114,7 +114,7 @@ Matrix reflections(Matrix a, int64_t count) {
 
 namespace {
 
-/// cos and sin of the rotation that makes [[a, c], [c, b]] diagonal.
+/// Returns cos and sin of the rotation that diagonalises [[a, c], [c, b]].
 std::pair<double, double> rotation(double a, double b, double c) {
   if (c == 0) return {1, 0};
   const double theta = (b - a) / (2 * c),
@@ -130,7 +130,7 @@ void rotate(Matrix& a, int64_t p, int64_t q, double c, double s) {
   }
 }
 
-/// The columns in another order.
+/// Permutes the columns.
 template <class T>
 Dense<T> columns_of(const Dense<T>& a, const std::vector<int64_t>& order) {
   Dense<T> out(a.rows, static_cast<int64_t>(order.size()));
@@ -245,7 +245,7 @@ void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
   for (int64_t k = 0; k < size; ++k) t(k, k) += shift;
 }
 
-/// The eigenvalue of the last two rows and columns of the leading `size` that is nearer to the last element.
+/// Returns the eigenvalue of the last two rows and columns of the leading `size` that is nearest to the last element.
 Complex wilkinson_shift(const ComplexMatrix& t, int64_t size) {
   const Complex a = t(size - 2, size - 2), b = t(size - 2, size - 1), c = t(size - 1, size - 2),
                 d = t(size - 1, size - 1);
@@ -269,7 +269,7 @@ ComplexMatrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
       --size;
       continue;
     }
-    const Complex kick = tries % 11 == 10 ? Complex(scale / 3, scale / 7) : 0.0;  // out of a cycle
+    const Complex kick = tries % 11 == 10 ? Complex(scale / 3, scale / 7) : 0.0;  // breaks cycles
     qr_step(t, z, size, wilkinson_shift(t, size) + kick);
   }
   ComplexMatrix v(n, n);

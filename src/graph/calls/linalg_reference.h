@@ -1,6 +1,6 @@
 #pragma once
-// Decompositions of single matrices in float64, for the reference evaluation: the plainest algorithms that are right,
-// in no hurry.
+// Decompositions of single matrices in float64 for the reference evaluation: the simplest correct algorithms, without
+// regard to speed.
 #include <complex>
 #include <functional>
 #include <vector>
@@ -22,24 +22,24 @@ using ComplexMatrix = Dense<std::complex<double>>;
 
 Matrix transposed(const Matrix& a);
 
-/// The k-th of the matrices along the last two axes, and their number.
+/// Returns the k-th matrix along the last two axes.
 Matrix matrix_of(const HostTensor& t, int64_t k);
 int64_t count_of(const HostTensor& t);
-/// Appends numbers, rounded to the tensor's dtype.
+/// Appends numbers rounded to the tensor's dtype.
 void append(HostTensor& t, std::span<const double> numbers);
 
-/// L over the lower part of a; false where a is not positive definite.
+/// Writes L over the lower part of a; returns false if a is not positive definite.
 bool factor_cholesky(Matrix& a);
 void solve_in_place(const Matrix& t, Matrix& b, bool upper);
-/// L and U over a; rows[i] is the row of a that became row i, pivots[i] the row with which row i was exchanged.
+/// Writes L and U over a; rows[i] is the row of a that became row i, pivots[i] the row that row i was exchanged with.
 void factor_lu(Matrix& a, std::vector<int64_t>& rows, std::vector<int64_t>& pivots);
-/// The first `count` columns of the product of Householder's reflections that make a triangular.
+/// Returns the first `count` columns of the product of the Householder reflections that make a triangular.
 Matrix reflections(Matrix a, int64_t count);
-/// By Jacobi's rotations: w ascending, eigenvectors in the columns of the result. a symmetric.
+/// Diagonalises a symmetric matrix by Jacobi's rotations: w ascending, eigenvectors in the columns of the result.
 Matrix rotate_symmetric(Matrix a, std::vector<double>& w);
-/// a = U S Vᵀ for at least as many rows as columns: U is left in a.
+/// Computes a = U S Vᵀ for at least as many rows as columns; U is stored in a.
 Matrix rotate_columns(Matrix& a, std::vector<double>& s);
-/// Eigenvalues by shifted QR steps, in ascending order; eigenvectors of length 1 in the columns of the result.
+/// Computes eigenvalues by shifted QR steps, ascending; eigenvectors of length 1 in the columns of the result.
 ComplexMatrix schur_vectors(const Matrix& a, std::vector<std::complex<double>>& w);
 
 }  // namespace weft::graph::linalg

@@ -7,15 +7,15 @@
 
 namespace weft::graph::linalg {
 
-/// Throws unless the last two axes are fixed and the numbers are float32 or float64; `square` and `tall` (as many rows
-/// as columns at least) as matrices that lie column by column.
+/// Throws unless the last two axes are fixed and the dtype is float32 or float64; `square`, and `tall` (at least as
+/// many rows as columns), refer to column-major matrices.
 void check_matrices(const char* name, const Type& v, bool square, bool tall = false);
-/// [b…] of matrices [b…, m, n], and that with further axes behind.
+/// Returns the type [b…, further…] for matrices [b…, m, n].
 Type batch_of(const Type& v, std::vector<Dim> further, Dtype dtype);
 
-/// Further batch axes in front of those that are there.
+/// Applies the call with an additional leading batch axis.
 Values batched_call(const Node& node, ValueSpan x, std::span<const int> axes);
-/// Everything before the last two axes of the first input is a batch, in all inputs and results.
+/// All axes but the last two of the first input are batch axes, in all inputs and results.
 Factors batch_factors(const Attrs& attrs, TypeSpan in, TypeSpan out);
 
 }  // namespace weft::graph::linalg

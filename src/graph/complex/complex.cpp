@@ -63,7 +63,7 @@ static_assert(complete(rows, Op::real));
 
 bool is_complex(const Value& v) { return v.dtype() == complex64; }
 
-/// One part of an array of memory_type.
+/// Returns one part of an array of memory_type.
 Value part_of(const Value& memory, int64_t k) {
   const int last = memory.type().rank() - 1;
   return squeeze(slice_axis(memory, last, k, 1), {last});
@@ -114,7 +114,7 @@ class Splitter {
     return out;
   }
 
-  /// A leaf with data: the same memory, seen as float32.
+  /// A leaf with data uses the same memory as float32.
   static std::vector<Parts> stored(const std::shared_ptr<Node>& node) {
     std::vector<Parts> out;
     for (int k = 0; k < node->outputs(); ++k) {
@@ -153,7 +153,7 @@ class Splitter {
     throw_invalid(row(op).name, "is not defined on complex64");
   }
 
-  /// Index arrays and conditions are real and serve both.
+  /// Applies the node to each part; index arrays and conditions are real and serve both.
   static Parts by_part(const Node& node, const std::vector<Parts>& x) {
     Values re, im;
     for (const Parts& p : x) {
@@ -184,7 +184,7 @@ class Splitter {
     return {dot(a.re, b.re) - dot(a.im, b.im), dot(a.re, b.im) + dot(a.im, b.re)};
   }
 
-  /// Of the calls only sorting takes complex numbers; the others have pairs of floats.
+  /// Splits a call. Only sorting takes complex numbers; other calls use pairs of floats.
   std::vector<Parts> call_on_complex(const Node& node) const {
     const SortedParts s = complex_sort(node, parts(node.inputs()[0]));
     return {s.values, {s.order, {}}};

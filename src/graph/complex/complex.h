@@ -7,27 +7,27 @@
 
 namespace weft::graph {
 
-/// A complex value by its parts.
+/// The parts of a complex value.
 struct Parts {
   Value re, im;
 };
 
-/// Whether a complex value occurs among the graph's inputs, results or what lies between.
+/// Returns whether the graph contains a complex value.
 bool has_complex(const Graph& graph);
-/// The type in memory: complex64 (…) is float32 (…, 2); others are themselves.
+/// Returns the type in memory: complex64 (…) is float32 (…, 2); other types are unchanged.
 Type memory_type(const Type& type);
-/// The same function in float32: complex inputs and results of memory_type; regions are inlined.
+/// Returns the same function in float32: complex inputs and results have their memory_type; regions are inlined.
 Graph split_complex(const Graph& graph);
 
-/// An operator of the elementwise family on complex numbers, by its principal value with C's branch cuts. Only those
-/// that `takes_complex`.
+/// Computes an elementwise operator on complex numbers, as its principal value with C's branch cuts. Only for operators
+/// that `takes_complex` accepts.
 Parts complex_elementwise(Op op, const std::vector<Parts>& arguments);
 bool takes_complex(Op op);
-/// Whether the node applies one real operator to either part alone: it moves, chooses or adds elements.
+/// Returns whether the node applies one real operator to each part separately: it moves, chooses or adds elements.
 bool acts_on_parts(const Node& node);
-/// Whether derivatives of the node multiply complex numbers: its rule is then written for g · f'(z).
+/// Returns whether derivatives of the node multiply complex numbers; its rule is then written as g · f'(z).
 bool multiplies_complex(const Node& node);
-/// Products and extremes, cumulative reductions that are no sums, and sorting (graph/complex/complex_reductions.cpp).
+/// Computes products and extremes, cumulative reductions other than sums, and sorting (complex_reductions.cpp).
 Parts complex_reduce(const Node& node, const Parts& z);
 Parts complex_cumulative(const Node& node, const Parts& z);
 struct SortedParts {
@@ -36,7 +36,7 @@ struct SortedParts {
 };
 SortedParts complex_sort(const Node& node, const Parts& z);
 Parts multiply(const Parts& a, const Parts& b);
-/// |z| without overflow on the way.
+/// Returns |z| without intermediate overflow.
 Value magnitude(const Parts& z);
 
 }  // namespace weft::graph

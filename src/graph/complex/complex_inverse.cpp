@@ -14,7 +14,7 @@ namespace {
 Value arctan2(const Value& y, const Value& x) { return binary(Op::arctan2, y, x); }
 Value arcsinh(const Value& v) { return unary(Op::arcsinh, v); }
 
-/// Where a part is infinite and none is NaN.
+/// Returns whether a part is infinite and none is NaN.
 Value is_infinite(const Parts& z) {
   return binary(Op::eq, larger(magnitude_of(z.re), magnitude_of(z.im)), full_like(z.re, infinity));
 }

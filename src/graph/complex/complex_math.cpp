@@ -1,5 +1,5 @@
-// Complex functions in real ones, on the principal branch. Where a formula cancels or overflows, the comment says what
-// is done about it.
+// Complex functions by real ones, on the principal branch. Where a formula would cancel or overflow, its comment gives
+// the remedy.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -107,7 +107,7 @@ Parts logarithm_of_one_plus(const Parts& z) {
   return {select(near, close, log(magnitude(moved))), binary(Op::arctan2, z.im, moved.re)};
 }
 
-/// a b, and 0 where one of them is 0 and the other infinite or NaN.
+/// Returns a b, or 0 if one of them is 0 and the other infinite or NaN.
 Value product(const Value& a, const Value& b) {
   const Value p = a * b, nothing = with_sign_of(with_sign_of(zeros_like(a), a), b);
   return select(both(is_nan(p), either(is_zero(a), is_zero(b))), nothing, p);
@@ -128,19 +128,19 @@ Parts hyperbolic_tangent(const Parts& z) {
 Parts times_i(const Parts& z) { return {-z.im, z.re}; }  // i z
 Parts over_i(const Parts& z) { return {z.im, -z.re}; }   // -i z
 
-/// Whether a comes before b: by real parts, equal ones by imaginary parts.
+/// Returns whether a precedes b: by real parts, equal ones by imaginary parts.
 Value before(const Parts& a, const Parts& b, Op imaginary) {
   return either(less(a.re, b.re), both(equal(a.re, b.re), binary(imaginary, a.im, b.im)));
 }
 
-/// The first that has a NaN in either part, else the one that comes last, or first; of equals the second.
+/// Returns the first that has a NaN, else the one that is last (or first) in the order; of equals the second.
 Parts extreme(const Parts& a, const Parts& b, bool greatest) {
   const Value nan_a = either(is_nan(a.re), is_nan(a.im)), nan_b = either(is_nan(b.re), is_nan(b.im));
   const Value wins = greatest ? before(b, a, Op::lt) : before(a, b, Op::lt);
   return choose(either(nan_a, both(wins, unary(Op::bit_not, nan_b))), a, b);
 }
 
-/// With the greater argument outside of the logarithm; an end of the line is itself.
+/// Computes log(exp(a) + exp(b)) with the greater argument outside of the logarithm; infinities stay as they are.
 Parts logarithm_of_sum(const Parts& a, const Parts& b) {
   const Parts high = extreme(a, b, true), low = extreme(a, b, false);
   const Value end = either(equal(low.re, full_like(low.re, -infinity)), equal(high.re, full_like(high.re, infinity)));
@@ -163,8 +163,8 @@ namespace {
 
 using Rule = Parts (*)(const Parts& a, const Parts& b);
 
-/// What an operator is on complex numbers (b: the second argument); null where it is not defined on them. neg, add and
-/// sub act on the parts (acts_on_parts).
+/// Returns the rule of an operator on complex numbers (b: the second argument); null if it is not defined on them. neg,
+/// add and sub act on the parts (acts_on_parts).
 Rule rule_of(Op op) {
   switch (op) {
     case Op::neg: return [](const Parts& a, const Parts&) -> Parts { return {-a.re, -a.im}; };

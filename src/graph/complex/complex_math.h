@@ -1,5 +1,5 @@
 #pragma once
-// What the files of complex functions share.
+// Helpers that the files of complex functions share.
 #include <limits>
 
 #include "graph/build.h"
@@ -13,10 +13,10 @@ Value is_zero(const Value& v);
 Value larger(const Value& a, const Value& b);
 Value smaller(const Value& a, const Value& b);
 Value magnitude_of(const Value& v);
-/// `size` with its sign changed where the sign bit of `sign` is set: -0 counts.
+/// Returns `size` with its sign changed where the sign bit of `sign` is set, also for -0.
 Value with_sign_of(const Value& size, const Value& sign);
 Value is_nan(const Value& v);
-/// a where the condition holds, else b.
+/// Returns a where the condition holds, else b.
 Parts choose(const Value& condition, const Parts& a, const Parts& b);
 
 // ---- complex_inverse.cpp ----

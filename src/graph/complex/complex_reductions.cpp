@@ -22,13 +22,13 @@ int64_t extent(const Value& v, size_t axis, const char* what) {
   return n.bound();
 }
 
-/// Elements [from, from + size) of the axis.
+/// Returns elements [from, from + size) of the axis.
 Parts piece(const Parts& z, size_t axis, int64_t from, int64_t size) {
   const auto cut = [&](const Value& v) { return slice_axis(v, static_cast<int>(axis), from, size); };
   return {cut(z.re), cut(z.im)};
 }
 
-/// `low` and `high` copies of the number before and behind the elements.
+/// Pads the axis with `low` and `high` copies of a number.
 Parts padded(const Parts& z, size_t axis, int64_t low, int64_t high, double re, double im) {
   std::vector<int64_t> before(z.re.shape().size(), 0), behind = before;
   before[axis] = low;
@@ -49,7 +49,7 @@ Parts flipped(const Parts& z, size_t axis) {
   return {reversed(z.re), reversed(z.im)};
 }
 
-/// Halves multiplied with each other until one element is left.
+/// Multiplies halves with each other until one element is left.
 Parts product(Parts z, const std::vector<int64_t>& axes) {
   for (int64_t axis : axes) {
     const auto at = static_cast<size_t>(axis);
@@ -62,7 +62,8 @@ Parts product(Parts z, const std::vector<int64_t>& axes) {
   return {squeeze(z.re, axes), squeeze(z.im, axes)};
 }
 
-/// The extreme real part, then the extreme imaginary part among those that have it. A NaN anywhere: NaN in both parts.
+/// Returns the extreme real part, then the extreme imaginary part among elements that have it. With any NaN, both are
+/// NaN.
 Parts extreme(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes) {
   const Value re = select(is_nan(z), full_like(z.re, std::numeric_limits<double>::quiet_NaN()), z.re);
   const Value best = reduce(reducer, re, axes), broadcast_like = broadcast(expand_dims(best, axes), re.shape());
@@ -71,7 +72,7 @@ Parts extreme(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes)
   return {best, select(is_nan(best), best, im)};
 }
 
-/// a ∘ b of the cumulative reduction, and what it begins with.
+/// The combination a ∘ b of a cumulative reduction, and its identity.
 struct Combination {
   Op op;
   double re, im;
@@ -87,7 +88,7 @@ Combination combination(const Attrs& attrs) {
   }
 }
 
-/// v[…, order[…, i, …], …] along the axis.
+/// Returns v[…, order[…, i, …], …] along the axis.
 Value along(const Value& v, const Value& order, int axis) {
   Values indices;
   std::vector<int64_t> axes;
@@ -105,7 +106,7 @@ Parts complex_reduce(const Node& node, const Parts& z) {
   return attrs.reducer == Reducer::prod ? product(z, attrs.axes) : extreme(z, attrs.reducer, attrs.axes);
 }
 
-/// In log2(n) steps, the l-th of which combines elements 2^l apart.
+/// Computes log2(n) steps; step l combines elements 2^l apart.
 Parts complex_cumulative(const Node& node, const Parts& z) {
   const Attrs& attrs = node.attrs();
   const auto axis = static_cast<size_t>(attrs.axes[0]);

@@ -194,7 +194,7 @@ Tensors scan_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeS
 
 // ---- cond ----
 
-/// The branch that is taken is differentiated, from its operands.
+/// Differentiates the branch that is taken, from its operands.
 Values cond_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Control& c = *node.attrs().control;
   Values operands(x.begin() + 1, x.end()), all = operands;
@@ -252,7 +252,7 @@ Values cond_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   return result;
 }
 
-/// A mapped condition: both branches for all, and a choice. Else the branches are mapped.
+/// With a mapped predicate, computes both branches for all elements and selects; else it maps the branches.
 Values cond_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const Control& c = *node.attrs().control;
   const Dim extent = batch_extent(x, axes);

@@ -18,31 +18,31 @@ namespace weft::graph {
 struct Control {
   std::vector<Graph> bodies;  // cond: where true, where false; while_loop: condition, step; scan: step
   int64_t constants = 0;      // while_loop, scan: leading inputs, the same in every step
-  int64_t carry = 0;          // then those that each step replaces
-  Dim length = 0;             // scan: a number, or a symbol of the arrays that it goes through
+  int64_t carry = 0;          // the inputs after them, which each step replaces
+  Dim length = 0;             // scan: a number, or a symbol of the scanned arrays
   bool reverse = false;       // scan: from the last element to the first
   int64_t max_steps = -1;     // while_loop; -1: no bound
   Digest key = {};            // of all this, from `make_control`
-  /// This computes what another node of the same inputs computes, and keeps more: its first results are that node's, so
-  /// that it can stand for it.
+  /// Another node of the same inputs whose results are the first results of this one, which computes more; this node
+  /// can replace it.
   std::shared_ptr<const Control> extends = nullptr;
 
   int64_t results() const { return static_cast<int64_t>(bodies.back().outputs.size()); }
 };
 
-/// Fills in the key.
+/// Returns the control with its key.
 std::shared_ptr<const Control> make_control(Control control);
 
 Values cond(const Value& pred, const Values& operands, Graph where_true, Graph where_false);
-/// `carry` are the inputs after the constants.
+/// Makes the loop; `carry` holds the inputs after the constants.
 Values while_loop(const Values& constants, const Values& carry, Graph condition, Graph step, int64_t max_steps = -1,
                   std::shared_ptr<const Control> extends = nullptr);
 Values scan(const Values& constants, const Values& carry, const Values& xs, Graph step, const Dim& length, bool reverse,
             std::shared_ptr<const Control> extends = nullptr);
 
-/// The results of a graph on other inputs.
+/// Returns the results of a graph on other inputs.
 Values instantiate(const Graph& graph, std::span<const Value> inputs);
-/// A graph over fresh parameters: what `make` builds from them.
+/// Returns a graph over new parameters from which `make` builds the results.
 template <class Make>
 Graph graph_over(const std::vector<Type>& types, Make make_results) {
   Graph graph;
@@ -53,7 +53,7 @@ Graph graph_over(const std::vector<Type>& types, Make make_results) {
 std::vector<Type> types_of(std::span<const Value> values);
 bool is_control(Op op);
 
-/// The graph with nodes replaced by others that extend them, so that nothing is computed twice.
+/// Replaces nodes by others that extend them, so that nothing is computed twice.
 Graph share_extended(const Graph& graph);
 
 // Rules of the rows, by file: control.cpp, loop_forward.cpp, loop_reverse.cpp.

@@ -1,5 +1,5 @@
-// Loops in forward mode and for whole batches. In both, some of the carry is joined by a companion (a tangent, a batch
-// axis), and which of it is found by going through the step until nothing is added.
+// Loops in forward mode and in batches. In both, parts of the carry get a companion (a tangent, a batch axis). Walking
+// the step until nothing is added finds these parts.
 #include <algorithm>
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 namespace weft::graph {
 namespace {
 
-/// A loop's inputs in their three parts, by position.
+/// A loop's inputs in three parts, by position.
 struct Parts {
   size_t constants, carry, end;
   explicit Parts(const Control& c, size_t inputs)
@@ -26,7 +26,7 @@ void append(T& to, const T& from) {
 
 // ---- tangents ----
 
-/// Which inputs of the step have a tangent: the floats among those given, and float carry that comes to depend on them.
+/// Returns which inputs of the step have a tangent: the floats among those given, and float carry that depends on them.
 std::vector<bool> moving_inputs(const Graph& step, const Parts& p, ValueSpan tangents) {
   std::vector<bool> moving;
   for (size_t k = 0; k < tangents.size(); ++k) moving.push_back(tangents[k] && is_float(step.inputs[k].dtype()));
@@ -42,7 +42,7 @@ std::vector<bool> moving_inputs(const Graph& step, const Parts& p, ValueSpan tan
   return moving;
 }
 
-/// Inputs, each part followed by its tangents.
+/// Returns the inputs, each part followed by its tangents.
 Values with_tangents(const Parts& p, ValueSpan x, ValueSpan t, const std::vector<bool>& moving) {
   Values all;
   for (const auto& [from, to] :
@@ -54,7 +54,7 @@ Values with_tangents(const Parts& p, ValueSpan x, ValueSpan t, const std::vector
   return all;
 }
 
-/// The same inputs taken apart again.
+/// The inputs separated from their tangents.
 struct Pairs {
   Values values, tangents;
 };
@@ -71,8 +71,8 @@ Pairs pairs(const Parts& p, ValueSpan all, const std::vector<bool>& moving) {
   return out;
 }
 
-/// Step results with tangents: carry, its tangents, then for a scan what is stacked and the tangents of what is float
-/// there.
+/// Returns a step's results with tangents: carry and its tangents; for a scan also the stacked results and the tangents
+/// of the floats among them.
 Values moving_step(const Graph& step, const Parts& p, ValueSpan all, const std::vector<bool>& moving) {
   const Pairs in = pairs(p, all, moving);
   const Values values = instantiate(step, in.values), tangents = push_forward(values, in.values, in.tangents);
@@ -99,7 +99,7 @@ Values part(const Values& all, size_t from, size_t to) {
   return Values(all.begin() + static_cast<std::ptrdiff_t>(from), all.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
-/// A loop over other inputs of the same three parts.
+/// Makes a loop over other inputs of the same three parts.
 Values loop(const Node& node, const Values& all, size_t constants, size_t carry, Graph step, Graph condition) {
   const Control& c = *node.attrs().control;
   const Values fixed = part(all, 0, constants), state = part(all, constants, constants + carry);
@@ -150,7 +150,7 @@ std::vector<Batched> on_batch(const Graph& graph, ValueSpan in, const std::vecto
   return batch(graph.outputs, graph.inputs, stand_ins(graph, in, mapped));
 }
 
-/// What of the step's inputs is mapped in the end; `choose` says that the condition is, so that all of the carry is.
+/// Returns which inputs of the step are mapped eventually; `choose`: the condition is mapped, so all of the carry is.
 std::vector<bool> mapped_inputs(const Control& c, const Parts& p, std::vector<bool> mapped, const Dim& extent,
                                 bool is_while, bool& choose) {
   choose = false;
@@ -210,7 +210,8 @@ Values loop_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
       results.push_back(with_axis ? batched(out[k].value, out[k].axis, extent) : out[k].value);
     }
     if (!choose) return results;
-    const Value goes_on = on_batch(c.bodies[0], in, mapped)[0].value;  // elements that are done keep their carry
+    const Value goes_on =
+        on_batch(c.bodies[0], in, mapped)[0].value;  // elements whose condition is false keep their carry
     for (size_t k = 0; k < results.size(); ++k)
       results[k] = select(broadcast_over(goes_on, results[k]), results[k], in[p.constants + k]);
     return results;

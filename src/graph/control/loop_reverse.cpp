@@ -36,7 +36,7 @@ struct Backward {
   }
 };
 
-/// Collects graph inputs or outputs with names: what was added at which position.
+/// Collects graph inputs or outputs by name, with their positions.
 struct List {
   Values values;
   size_t add(const Value& v) {
@@ -49,7 +49,7 @@ bool worth_keeping(Op op) {
   return op == Op::dot || op == Op::reduce || op == Op::scatter || op == Op::composite || is_control(op);
 }
 
-/// What the gradients read of the step: its inputs (by number), and results on the way that are worth keeping.
+/// What the gradients read of the step: its inputs (by index), and intermediate results worth keeping.
 struct Reads {
   std::vector<bool> inputs;
   Values kept;
@@ -80,7 +80,7 @@ struct Reads {
 
 Value or_zeros(const Value& v, const Value& like) { return v ? v : zeros_like(like); }
 
-/// Replaces values while a graph is being put together: pairs of old values and the new graph's parameters.
+/// Replaces values while a graph is built: pairs of old values and the new graph's parameters.
 struct Renaming {
   Values from, to;
   void add(const Value& old_value, const Value& parameter) {
@@ -103,7 +103,7 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Backward back(step, arriving);
   const Reads reads(step, constants, back.gradients, true);
 
-  // Forward once more, with what is kept.
+  // The forward loop, run again with additional results.
   Graph extended = step;
   for (size_t k = constants; k < fixed; ++k)
     if (reads.inputs[k]) extended.outputs.push_back(step.inputs[k]);
@@ -118,7 +118,7 @@ Values scan_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
     stacked.erase(stacked.begin(), stacked.begin() + static_cast<std::ptrdiff_t>(step.outputs.size()));
   }
 
-  // Backward: constants; then cotangents of the carry and sums for the constants; then what was stacked.
+  // The backward loop: constants; cotangents of the carry and sums for the constants; stacked arrays.
   Values in_constants, in_carry, in_xs;
   Graph backward;
   Renaming names;
@@ -172,7 +172,7 @@ namespace {
 
 Value number(int64_t n) { return constant(int64, Number::of_int(n)); }
 
-/// Row `at` of a buffer, and the buffer with it replaced.
+/// Returns row `at` of a buffer, and the buffer with that row replaced.
 Value row_of(const Value& buffer, const Value& at) {
   Shape sizes = buffer.shape();
   sizes[0] = 1;
@@ -182,8 +182,7 @@ Value with_row(const Value& buffer, const Value& at, const Value& v) {
   return scatter(ScatterMode::set, buffer, {at}, expand_dims(v, {0}), {0});
 }
 
-/// A while loop with its steps counted behind its carry, and then the carry of each step in buffers, where it is
-/// bounded.
+/// A while loop that counts its steps, and stores the carry of each step in buffers if it is bounded.
 struct Recorded {
   Values carry;  // inputs
   Graph condition, step;
@@ -213,11 +212,11 @@ Recorded recorded(const Control& c, ValueSpan x, const std::vector<bool>& kept) 
   return r;
 }
 
-/// How many snapshots there is room for: 2^(snapshots - 1) steps are halved to the last.
+/// The number of snapshots: bisection resolves 2^(snapshots - 1) steps to single ones.
 constexpr int64_t snapshots = 24;
 
-/// A stack of carries: an array of them for each part of the carry, the steps before which they stood, and which is on
-/// top. The first is the start.
+/// A stack of carries: an array for each part of the carry, the steps that they belong to, and the top's index. The
+/// first one is the start.
 struct Snapshots {
   Values carries;   // [snapshots, …]
   Value positions;  // int64 [snapshots]
@@ -241,13 +240,13 @@ struct Snapshots {
   }
 };
 
-/// Between two steps: where the next snapshot is taken.
+/// Returns the step between two steps where the next snapshot is taken.
 Value middle(const Value& from, const Value& to) {
   return from + binary(Op::max, binary(Op::floordiv, to - from, number(2)), number(1));
 }
 
-/// The carry before step `at`, which is one less than at the last call: computed from the topmost snapshot that is not
-/// later. The snapshots change.
+/// Returns the carry before step `at`, computed from the latest snapshot that is not later, and updates the snapshots.
+/// Each call asks for one step less than the call before.
 Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const Value& at) {
   const Value late = binary(Op::lt, at, row_of(s.positions, s.top));
   const Value top = s.top - cast(late, int64), from = row_of(s.positions, top);
@@ -273,7 +272,7 @@ Values carry_before(const Control& c, ValueSpan constants, Snapshots& s, const V
     const Value room =
         binary(Op::bit_and, binary(Op::lt, position, end), binary(Op::lt, before.top, number(snapshots - 1)));
     const Value takes = binary(Op::bit_and, binary(Op::eq, position, planned), room), next = before.top + number(1);
-    const Value slot = select(takes, next, number(snapshots));  // behind the end: nothing is put
+    const Value slot = select(takes, next, number(snapshots));  // past the end: nothing is stored
     Snapshots after{{}, with_row(before.positions, slot, position), select(takes, next, before.top)};
     for (size_t k = 0; k < parts; ++k) after.carries.push_back(with_row(before.carries[k], slot, out[k]));
     out.push_back(position);
@@ -293,7 +292,7 @@ Values while_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const Graph& step = c.bodies[1];
   const auto constants = static_cast<size_t>(c.constants), carry = static_cast<size_t>(c.carry);
   Values out(x.size());
-  if (c.max_steps == 0) {  // the carry passes
+  if (c.max_steps == 0) {  // the carry is unchanged
     std::copy(g.begin(), g.end(), out.begin() + c.constants);
     return out;
   }
@@ -309,8 +308,8 @@ Values while_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
       while_loop(fixed, forward.carry, forward.condition, forward.step, c.max_steps, node.attrs().control);
   const Value steps = kept[carry];
 
-  // Backward: the step's constants, then buffers; carried: how many steps are left, cotangents of the carry, sums for
-  // the constants, then the snapshots.
+  // The backward loop. Constants: the step's constants, then buffers. Carry: the steps left, cotangents of the carry,
+  // sums for the constants, then the snapshots.
   Values in_constants = fixed, in_carry{steps};
   if (bounded)
     in_constants.insert(in_constants.end(), kept.begin() + static_cast<std::ptrdiff_t>(carry) + 1, kept.end());

@@ -1,7 +1,7 @@
-// Batching: walks from the mapped values to the outputs and puts a batch axis on every node that depends on them.
+// Batching: walks from the mapped values to the outputs and adds a batch axis to every node that depends on them.
 //
-// A region with rules of its own stays a region: its body and its rules are batched in turn whenever they are asked
-// for, so that a softmax keeps its derivative, and a function with a derivative written by the user keeps that.
+// A region with rules of its own stays a region: its body and its rules are batched in turn when they are needed. So a
+// softmax, or a function with a user's derivative, keeps its derivative.
 #include <algorithm>
 #include <unordered_map>
 
@@ -14,7 +14,7 @@
 namespace weft::graph {
 namespace {
 
-/// Which inputs of a batched region carry the batch axis (always in front), and how long it is.
+/// Which inputs of a batched region carry the batch axis (always in front), and its extent.
 struct Mapped {
   std::shared_ptr<const Composite> inner;
   std::vector<bool> inputs;
@@ -33,7 +33,7 @@ Value element(const Value& v, bool is_batched) {
   return parameter({Shape(v.shape().begin() + 1, v.shape().end()), v.dtype()});
 }
 
-/// Placeholders for one element of each value, and what they stand for; empty values stay empty.
+/// Placeholders for one element of each value, and the values that they represent; empty values stay empty.
 struct Elements {
   Values inputs;  // one a value
   Values from;    // those that are not empty
@@ -47,7 +47,7 @@ struct Elements {
   }
 };
 
-/// The results with a batch axis in front of each; empty ones stay empty.
+/// Returns the results with a leading batch axis each; empty ones stay empty.
 Values with_axis(const Values& results, const Elements& elements, const Dim& extent) {
   Values present, out;
   for (const Value& v : results)
@@ -103,7 +103,7 @@ Composite mapped_region(const Mapped& m) {
 
 Values batch_region(const Node& node, std::span<const Value> inputs, std::span<const int> axes) {
   const auto& region = node.attrs().composite;
-  if (region->vmap)  // which may leave a case to the body by giving nothing
+  if (region->vmap)  // may return nothing and leave a case to the body
     if (Values results = region->vmap(inputs, axes); !results.empty()) return results;
   Mapped m{region, {}, batch_extent(inputs, axes)};
   Values fronted;
@@ -116,7 +116,7 @@ Values batch_region(const Node& node, std::span<const Value> inputs, std::span<c
   return composite(std::make_shared<Composite>(whole), std::move(fronted));
 }
 
-/// The node with other inputs of the same types.
+/// Returns the node with other inputs of the same types.
 Values on_inputs(const Node& node, Values inputs) {
   const Step rebuilt{std::make_shared<Node>(node.op(), std::move(inputs), node.attrs(), node.types()), {}};
   return rebuilt.outputs();

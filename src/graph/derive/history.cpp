@@ -1,4 +1,4 @@
-// What the walks of derivatives and batching share: a snapshot of the graph behind some outputs.
+// A snapshot of the graph of some outputs, for the walks of derivatives and batching.
 #include <algorithm>
 #include <mutex>
 #include <unordered_set>

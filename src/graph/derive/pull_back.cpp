@@ -1,4 +1,4 @@
-// Reverse accumulation: walks from the outputs to the targets, each node once, after everything that uses it.
+// Reverse accumulation: walks from the outputs to the targets and visits each node once, after all its users.
 //
 // A cotangent has the type of its value, whatever the dtype: those of integers are integers, as in MLX, and end where
 // an operator is discrete. Those of complex numbers are paired with tangents by Re(conj(g) · t):
@@ -14,7 +14,7 @@
 namespace weft::graph {
 namespace {
 
-// Cotangents that have arrived so far, by node and output.
+// Cotangents that have arrived, by node and output.
 class Arrived {
  public:
   void add(const Value& value, const Value& cotangent) {
@@ -35,17 +35,17 @@ class Arrived {
   std::unordered_map<const Node*, Values> by_node_;
 };
 
-// A composite without a rule of its own: through its body, built on aliases so that inputs which depend on each other
-// stay apart.
+// Differentiates a composite without a rule through its body, built on aliases so that inputs that depend on each other
+// stay separate.
 Values pull_back_body(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents) {
   Values aliases;
   for (const Value& v : inputs) aliases.push_back(alias(v));
   return pull_back(node.attrs().composite->body(aliases), cotangents, aliases);
 }
 
-/// The row's own rule. One that multiplies by a derivative is written as g · f'(z): the product with the derivative's
-/// conjugate is the conjugate of what it gives for conj(g). Rules of rearrangements add up elements, which bools cannot
-/// do: they are counted as integers on the way.
+/// Applies the row's own rule. A rule that multiplies by a derivative is written as g · f'(z): to multiply by the
+/// conjugate of the derivative, it is applied to conj(g) and its result is conjugated. Rules of rearrangements add
+/// elements, which bools cannot: these are counted as integers.
 Values rule_cotangents(const VjpRule* rule, const Step& step, const Values& cotangents) {
   const Node& node = *step.node;
   const bool conjugated = multiplies_complex(node);

@@ -278,8 +278,8 @@ void async_eval(const std::vector<array>& arrays) {
 
 namespace {
 
-/// Orders what other owners did before they released the data before what follows: use_count alone orders nothing, but
-/// releasing a reference does, and the thread sanitizer knows that, where it knows no fences.
+/// Orders the accesses of former owners before what follows. use_count alone orders nothing, but releasing a reference
+/// does; the thread sanitizer understands that, but no fences.
 template <class Shared>
 void see_former_owners(const Shared& pointer) {
   const Shared reference = pointer;

@@ -1,6 +1,6 @@
 #pragma once
-// What every operation of weft/ops.h does before it builds its nodes: check the device, promote, broadcast, normalize
-// axes.
+// The steps that every operation of weft/ops.h takes before it builds nodes: checks the device, promotes, broadcasts,
+// normalizes axes.
 #include <string>
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace weft::detail {
 
-/// Throws std::invalid_argument where `s` names a device or stream that does not exist.
+/// Throws std::invalid_argument if `s` names a device or stream that does not exist.
 void on_device(const char* op, const StreamOrDevice& s);
-/// Checks the same; nodes that are made while it lives belong to the named stream.
+/// Makes the same check; nodes made while it lives belong to the named stream.
 class OnStream {
  public:
   OnStream(const char* op, const StreamOrDevice& s);

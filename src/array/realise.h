@@ -13,7 +13,7 @@ namespace weft::detail {
 graph::Storage realise(const graph::Value& value);
 /// Computes several values in one program.
 void realise_all(std::span<const graph::Value> values);
-/// Starts the same and returns before it is done (inside `grad` and the like: after).
+/// Starts the same computation and returns before it is done (inside `grad` and the like: after).
 void realise_later(std::span<const graph::Value> values);
 /// Returns whether the value has storage or is a constant.
 bool has_data(const graph::Value& value);

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the family files of the operator table: the list of families, the checks that a family's rows are complete,
+// Shared by the family files of the operator table: the list of families, the check that a family's rows are complete,
 // and helpers that several families' rules use.
 #include <span>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace weft::graph {
 
-/// The operators of one family file: a run of the enumeration.
+/// The operators of one family file: consecutive enumerators.
 struct Family {
   Op first, last;
   std::span<const Row> (*rows)();
@@ -70,13 +70,13 @@ constexpr bool complete(const Rows& rows, Op first) {
   return false;
 }
 
-/// Whether the operator only moves or repeats elements.
+/// Returns whether the operator only moves or repeats elements.
 inline bool rearranges(Op op) { return op >= Op::reshape && op <= Op::window; }
 
 using TypeSpan = std::span<const Type>;
 using ValueSpan = std::span<const Value>;
 
-/// The result types of a composite: its body built once on parameters.
+/// Returns the result types of a composite, by building its body once on parameters.
 std::vector<Type> composite_types(const Attrs& attrs, TypeSpan inputs);
 
 std::string list(TypeSpan types);                       // "f32(2,3) and f32(3)"
@@ -94,7 +94,7 @@ Interval dtype_interval(const Attrs&, std::span<const Interval>, const Type& res
 // ---- batching ----
 Dim batch_extent(ValueSpan inputs, std::span<const int> axes);
 Value to_front(const Value& v, int axis);  // the axis moved to the front
-/// v with its batch axis in front; a v without one is repeated.
+/// Returns v with its batch axis in front; a v without one is repeated.
 Value batched(const Value& v, int axis, Dim extent);
 Values all_batched(ValueSpan inputs, std::span<const int> axes);
 Shape prepend(Dim first, const Shape& rest);
@@ -121,10 +121,10 @@ void each_index(const std::vector<int64_t>& shape, F&& f) {
     }
   }
 }
-/// The bits that hold a number in memory, and back; the upper bits of narrow types are zero.
+/// Converts between a number and its bits in memory; the upper bits of narrow types are zero.
 uint64_t bits_of_number(Number n, Dtype t);
 Number number_of_bits(uint64_t bits, Dtype t);
-/// Row-major position.
+/// Returns the row-major position.
 int64_t position(const std::vector<int64_t>& shape, const std::vector<int64_t>& index);
 
 }  // namespace weft::graph

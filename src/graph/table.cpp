@@ -1,4 +1,4 @@
-// The families gathered into one table, and the helpers that their rules share.
+// Gathers the families into one table; helpers that their rules share.
 #include "graph/table.h"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ Linear::Linear(Scope scope, int64_t in, int64_t out, bool with_bias)
 namespace {
 
 /// Returns whether the sizes suit tensor cores, which read 8-bit floats 16 at a time along an axis of each of the three
-/// matrix products. A symbolic length may have any value, so it does not.
+/// matrix products. A symbolic length does not, because it may have any value.
 bool fits_float8(const array& x, const array& weight) {
   int64_t rows = 1;
   for (size_t k = 0; k + 1 < x.ndim(); ++k) {

@@ -49,7 +49,7 @@ std::unique_ptr<Part> made(Module& parent, const std::string& name, const Make& 
   return part;
 }
 
-/// Calls layer(x, memory…), by `checkpoint` where it is to keep nothing for its gradient.
+/// Calls layer(x, memory…), through `checkpoint` if it must keep nothing for its gradient.
 template <class F>
 array through(bool again, const std::vector<array>& inputs, F layer) {
   const ArrayFunction f = [&](const std::vector<array>& in) { return std::vector<array>{layer(in)}; };

@@ -1,8 +1,8 @@
 // Tracing for compile(): placeholders in, graph out.
 //
-// The function's graph ends at values from outside: data that it refers to becomes an input of the program, by
-// reference. An array that was pending before the trace began is evaluated first and captured in the same way, so that
-// it is not computed again in every call. Numbers are constants.
+// The function's graph ends at values from outside. Data that it refers to becomes an input of the program, by
+// reference. A captured array that was pending before the trace began is evaluated first, so that it is not computed
+// again in every call. Numbers are constants.
 #include "transforms/traced.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// weft/ops/indexing.h: elements along one axis, and slices at positions that are known only when they are computed.
+// weft/ops/indexing.h: elements along one axis, and slices at positions that are computed at run time.
 #include <algorithm>
 
 #include "array/op_support.h"

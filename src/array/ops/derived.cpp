@@ -1,4 +1,4 @@
-// weft/ops/arithmetic.h and comparison.h: functions that are written in terms of other operations.
+// weft/ops/arithmetic.h and comparison.h: functions composed of other operations.
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -1,4 +1,4 @@
-// weft/ops/layout.h: dtype, memory layout and graph position of an array, whose elements stay.
+// weft/ops/layout.h: dtype, memory layout and graph dependencies of an array, without a change of its elements.
 #include <mutex>
 #include <numeric>
 #include <shared_mutex>

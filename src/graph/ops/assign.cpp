@@ -1,5 +1,5 @@
-// Assignment into a strided slice of an array: v with v[start + i·step] = u[i]. The result is a new value; the compiler
-// writes it into the memory of v where nobody else needs the old one.
+// Assignment to a strided slice: v with v[start + i·step] = u[i]. The result is a new value; the compiler writes it
+// into v's memory if the old value has no other reader.
 #include <array>
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ Value region(const Value& v, const Node& node) {
   return slice(v, node.attrs().start, node.inputs()[1].shape(), node.attrs().step);
 }
 
-/// What was overwritten has no influence.
+/// Overwritten elements have no influence.
 Values assign_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   return {assign(g[0], zeros_like(x[1]), node.attrs().start, node.attrs().step), region(g[0], node)};
 }

@@ -52,7 +52,7 @@ Interval cumulative_interval(const Attrs& attrs, std::span<const Interval> in, c
 
 // ---- derivatives ----
 
-/// Elements [from, from + size) of the axis.
+/// Returns elements [from, from + size) of the axis.
 Value part(const Value& v, size_t axis, int64_t from, int64_t size) {
   return slice_axis(v, static_cast<int>(axis), from, size);
 }
@@ -64,7 +64,7 @@ Value flipped(const Value& v, size_t axis) {
   return slice(v, start, v.shape(), step);
 }
 
-/// The elements moved `by` positions up, the first `by` filled.
+/// Returns the elements moved up by `by` positions, the first `by` filled.
 Value moved_up(const Value& v, size_t axis, int64_t by, Number fill) {
   std::vector<int64_t> low(v.shape().size(), 0), high(v.shape().size(), 0);
   low[axis] = by;
@@ -76,7 +76,7 @@ Value moved_down(const Value& v, size_t axis, int64_t by) {
   return pad(part(v, axis, by, v.shape()[axis].bound() - by), low, high);
 }
 
-/// Of a complex dtype: the real part; the imaginary one is 0.
+/// Returns the identity of the reducer; of a complex dtype its real part (the imaginary part is 0).
 Number identity_of(const Attrs& a, Dtype t) {
   if (in_logs(a)) return Number::of_real(-INFINITY);
   return kernel::identity(a.reducer, t == complex64 ? float32 : t);
@@ -107,14 +107,14 @@ Combination combination_of(const Attrs& attrs, const Value& a, const Value& b) {
   }
   const kernel::ScalarOp combine = kernel::combine(attrs.reducer);
   if (kernel::info(attrs.reducer).kind == ReducerKind::product) return {scalar(combine, a, b), b, a};
-  const bool greatest = attrs.reducer == Reducer::max;  // the later of two equals is the one
+  const bool greatest = attrs.reducer == Reducer::max;  // of equal elements the later one counts
   const Value earlier = greatest ? binary(Op::lt, b, a) : binary(Op::lt, a, b);
   const Value one = full_like(a, 1), zero = zeros_like(a);
   return {scalar(combine, a, b), select(earlier, one, zero), select(earlier, zero, one)};
 }
 
-/// The cumulative reduction along an axis as log2(n) elementwise steps, each with its derivatives: level l combines
-/// elements 2^l apart. Exact where elements are zero or infinite, where a quotient of results would not be.
+/// The cumulative reduction along an axis as log2(n) elementwise steps with their derivatives: level l combines
+/// elements 2^l apart. It is exact where elements are zero or infinite, unlike a quotient of results.
 struct Doubling {
   std::vector<Value> by_a, by_b;  // of each level, for the elements from `distance` on
   std::vector<int64_t> distance;
@@ -138,7 +138,7 @@ void require_static(const Attrs& attrs, const Value& x) {
     throw_invalid(what(attrs), "the derivative along a symbolic axis is not supported: " + to_string(x.type()));
 }
 
-/// What the plain cumulative reduction (forward, inclusive) of the result is a cumulative reduction of.
+/// Returns the array whose plain (forward, inclusive) cumulative reduction is the result.
 Value plain(const Attrs& attrs, const Value& x, Number fill) {
   const size_t axis = axis_of(attrs);
   const Value v = reverse(attrs) ? flipped(x, axis) : x;

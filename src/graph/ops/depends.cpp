@@ -1,6 +1,5 @@
-// depends: its first input as it is, but whatever is computed from the result runs after the other inputs, and is not
-// shared with what is computed from the first input itself. Recomputation in a backward pass hangs on it. No
-// attributes.
+// depends: returns its first input unchanged. What is computed from the result runs after the other inputs and is not
+// shared with what is computed from the first input itself, so that a backward pass can recompute it. No attributes.
 #include <array>
 
 #include "graph/rows.h"
@@ -18,7 +17,7 @@ Values depends_vjp(const Node&, ValueSpan x, ValueSpan, ValueSpan g) {
 
 Values depends_jvp(const Node&, ValueSpan, ValueSpan, ValueSpan t) { return {t[0]}; }
 
-/// What others wait for does not make the value itself a batch.
+/// Other inputs that are batched do not make the value a batch.
 Values depends_vmap(const Node&, ValueSpan x, std::span<const int> axes) {
   Values inputs(x.begin(), x.end());
   if (axes[0] >= 0) inputs[0] = to_front(x[0], axes[0]);

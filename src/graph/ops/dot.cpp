@@ -97,25 +97,25 @@ Axes counted(int64_t first, size_t count) {
   return out;
 }
 
-/// v whose axis p belongs at axis target[p].
+/// Returns v with axis p moved to axis target[p].
 Value arrange(const Value& v, const Axes& target) {
   Axes order(target.size());
   for (size_t p = 0; p < target.size(); ++p) order[static_cast<size_t>(target[p])] = static_cast<int64_t>(p);
   return permute(v, order);
 }
 
-/// How one operand enters the contraction.
+/// How one operand takes part in the contraction.
 struct Side {
   Axes contract, batch, free;
 };
 
-/// The gradient of one operand (`own`): g contracted with the other operand (`far`) over the other's free axes. Both
-/// orders of the product give it; the one whose axes already lie as the operand's do is taken, so that no transpose
-/// follows.
+/// Returns the gradient of one operand (`own`): g contracted with the other operand (`far`) over the other's free axes.
+/// Both orders of the operands compute it; the one whose result already has the operand's axis order is used, so that
+/// no transpose follows.
 Value operand_gradient(const Value& g, const Value& other, const Side& own, const Side& far, const Axes& g_far_free,
                        Dtype dtype) {
   const size_t batches = own.batch.size();
-  // The other's contracted axes survive in ascending order: pair each with the operand's axis.
+  // The other operand's contracted axes remain in ascending order: each is paired with the operand's axis.
   Axes sorted = far.contract, survivors;
   std::sort(sorted.begin(), sorted.end());
   for (int64_t axis : sorted)

@@ -1,5 +1,5 @@
-// Elementwise operators. A new one is a row of kernel/operators; what the graph's table needs beside it is the same for
-// all of them and is written once here.
+// Elementwise operators. A new one is a row of kernel/operators. The other columns of the graph's table are the same
+// for all of them and are written here.
 //
 // The Jacobian of an elementwise operator is diagonal, so that one rule serves both directions: `derivative` gives g ·
 // ∂y/∂x[k] for each argument k. Reverse mode reads all of it for a cotangent g; forward mode sums the terms k with the
@@ -81,7 +81,7 @@ Values derivative_jvp(const Node&, X x, X y, X t) {
   return {total};
 }
 
-/// Of the operators on integers or bools.
+/// The interval of an operator on integers or bools.
 template <ScalarOp op>
 Interval interval_rule(const Attrs&, In in, const Type& result) {
   if constexpr (requires { &kernel::Row<op>::interval; })
@@ -98,7 +98,7 @@ Factors elementwise_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   return {std::vector<std::vector<int>>(in.size(), axes), {axes}};
 }
 
-/// kernel::reference at each element, rounded once to the result's dtype.
+/// Applies kernel::reference to each element and rounds once to the result's dtype.
 std::vector<HostTensor> apply(ScalarOp op, std::span<const HostTensor> in, const Type& result) {
   HostTensor out = host(result);
   const Dtype t = in.back().type.dtype;  // select's first argument is its condition
@@ -115,7 +115,7 @@ std::vector<HostTensor> reference_rule(const Attrs&, std::span<const HostTensor>
   return apply(op, in, out[0]);
 }
 
-/// A scalar operator without a derivative of its own changes in steps or not at all.
+/// The derivative of a scalar operator without a rule of its own: zero, because it is constant or a step function.
 template <ScalarOp op, Op node>
 constexpr Row row_of(std::string_view name) {
   constexpr kernel::Columns columns = kernel::Row<op>::columns;

@@ -59,7 +59,7 @@ Shape join(const Shape& a, const Shape& b) {
   return out;
 }
 
-/// The indices' shape; without index arrays there is one slice, at the origin.
+/// Returns the indices' shape; without index arrays there is one slice, at the origin.
 Shape index_shape(TypeSpan indices) { return indices.empty() ? Shape{} : indices[0].shape; }
 Shape index_shape(ValueSpan indices) { return indices.empty() ? Shape{} : indices[0].shape(); }
 
@@ -72,7 +72,7 @@ std::vector<Shape> gather_shape(const Attrs& attrs, TypeSpan in) {
 TypeSpan scatter_indices(TypeSpan in) { return in.subspan(1, in.size() - 2); }
 ValueSpan scatter_indices(ValueSpan in) { return in.subspan(1, in.size() - 2); }
 
-/// What follows the indices' axes in the shape of the updates.
+/// Returns the shape of the updates without the indices' axes.
 template <class Indices>
 Shape slice_sizes(const Indices& indices, const Shape& updates) {
   const size_t lead = index_shape(indices).size();
@@ -111,8 +111,7 @@ Interval scatter_interval(const Attrs& attrs, std::span<const Interval> in, cons
 
 // ---- derivatives ----
 
-/// Indices as gather understands them, for a scatter that must reach the same elements: counted from the start and
-/// clamped.
+/// Returns indices counted from the start and clamped, so that gather reaches the elements that the scatter reached.
 Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
   Values out;
   for (size_t k = 0; k < indices.size(); ++k) {
@@ -130,7 +129,7 @@ Values normalised(const Attrs& attrs, const Value& v, ValueSpan indices) {
 
 Values gather_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   Values out(x.size());
-  // Many additions to one position are float32's, whatever the float; bools are counted.
+  // Many additions to one element need float32 for any float dtype; bools are counted.
   const Value zeros = cast(zeros_like(x[0]), x[0].dtype() == bool_ ? int32 : compute_dtype(x[0].dtype()));
   out[0] = cast(scatter(ScatterMode::add, zeros, normalised(node.attrs(), x[0], x.subspan(1)),
                         cast(g[0], zeros.dtype()), node.attrs().axes),
@@ -145,8 +144,8 @@ Values gather_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) {
   return {make(Op::gather, std::move(inputs), node.attrs())};
 }
 
-/// Which updates have left their value in the result, element by element. Each update's number is scattered in place of
-/// its values; an update that was dropped or overwritten does not find its number again.
+/// Returns which updates remain in the result, element by element. Each update's index is scattered in place of its
+/// values; an update that was dropped or overwritten does not find its index again.
 Value survivors(const Node& node, ValueSpan x) {
   const ValueSpan indices = scatter_indices(x);
   const Values list_of(indices.begin(), indices.end());
@@ -162,7 +161,7 @@ Value survivors(const Node& node, ValueSpan x) {
   return binary(Op::eq, gather(owner, list_of, node.attrs().axes, slice_sizes(indices, shape)), number);
 }
 
-/// Which updates were inside the array: for `add`, all of those count.
+/// Returns which updates were inside the array: for `add`, all of these count.
 Value inside(const Node& node, ValueSpan x) {
   const ValueSpan indices = scatter_indices(x);
   const Shape& shape = x.back().shape();
@@ -185,13 +184,12 @@ Value inside(const Node& node, ValueSpan x) {
   return broadcast(reshape(all, join(lead, Shape(sizes.size(), Dim(1)))), shape);
 }
 
-/// How the result of a max, min or prod depends on the operand and on each update: factors of their shapes. An update
-/// is seen where it arrives.
+/// The derivatives of the result of max, min or prod by the operand and by each update, in their shapes.
 struct Shares {
   Value operand, updates;
 };
 
-/// Extremes: whatever equals the result has all of it, the operand and each update, however many they are.
+/// Extremes: each operand element and update that equals the result has the whole derivative.
 Shares extreme_shares(const Value& v, const Value& updates, const Values& indices, const Axes& axes, const Value& kept,
                       const Value& y) {
   const auto hit = [](const Value& a, const Value& b) { return cast(binary(Op::eq, a, b), a.dtype()); };
@@ -199,7 +197,7 @@ Shares extreme_shares(const Value& v, const Value& updates, const Values& indice
           hit(updates, gather(y, indices, axes, slice_sizes(indices, updates.shape()))) * cast(kept, updates.dtype())};
 }
 
-/// Products: each factor has the product of the others.
+/// Products: the derivative by a factor is the product of the others.
 Shares product_shares(const Node& node, const Value& v, const Value& updates, const Values& indices,
                       const Value& kept) {
   Attrs slices;
@@ -258,14 +256,14 @@ bool any_batched(std::span<const int> axes) {
   return std::any_of(axes.begin(), axes.end(), [](int axis) { return axis >= 0; });
 }
 
-/// Index arrays with the batch axis in front.
+/// Returns the index arrays with a leading batch axis.
 Values batched_indices(ValueSpan indices, std::span<const int> axes, Dim extent) {
   Values out;
   for (size_t k = 0; k < indices.size(); ++k) out.push_back(batched(indices[k], axes[k], extent));
   return out;
 }
 
-/// One more index array, which runs along the batch axis.
+/// Returns an additional index array, which runs along the batch axis.
 Value batch_index(const Values& indices) {
   const Shape& shape = indices[0].shape();
   return iota(shape, 0, shape[0].bound() <= INT32_MAX ? int32 : int64);
@@ -351,8 +349,8 @@ Factors scatter_factors(const Attrs& at, TypeSpan in, TypeSpan) {
 
 // ---- reference ----
 
-/// Where the slice of index tuple `at` starts in v; `inside` is false where it leaves the array (start is then moved
-/// in).
+/// Where the slice of index tuple `at` begins in v. `inside` is false where it leaves the array; start is then moved
+/// inside.
 struct Origin {
   std::vector<int64_t> start;
   bool inside = true;
@@ -365,7 +363,7 @@ Origin origin(const Attrs& attrs, const std::vector<int64_t>& v, const Shape& si
     const size_t axis = static_cast<size_t>(attrs.axes[k]);
     const int64_t last = v[axis] - sizes[axis].bound();
     int64_t i = indices[k].data[static_cast<size_t>(at)].i;
-    if (indices[k].type.dtype == uint64 && i < 0) i = INT64_MAX;  // beyond every array
+    if (indices[k].type.dtype == uint64 && i < 0) i = INT64_MAX;  // outside of every array
     else if (i < 0) i += v[axis];
     o.inside = o.inside && i >= 0 && i <= last;
     o.start[axis] = std::clamp<int64_t>(i, 0, last);

@@ -33,7 +33,7 @@ Interval iota_interval(const Attrs& attrs, std::span<const Interval>, const Type
   return n == 0 ? range_of(result.dtype) : fit(result.dtype, 0, wide_t{n} - 1);
 }
 
-// What a rank-0 or counted result is split along: nothing but the axes that do not count.
+// A counted result can be split along every axis except the one that counts.
 Factors iota_factors(const Attrs& attrs, TypeSpan, TypeSpan outputs) {
   Factors f{{}, {factors_from(0, outputs[0].rank())}};
   f.outputs[0][static_cast<size_t>(attrs.axes[0])] = -1;

@@ -14,7 +14,7 @@ namespace {
 
 // ---- shapes ----
 
-/// Static extents between symbolic axes multiply to these; the symbols themselves in order.
+/// The products of static extents between symbolic axes, and the symbols in order.
 struct Runs {
   std::vector<int64_t> products{1};
   std::vector<const Symbol*> symbols;
@@ -72,7 +72,7 @@ std::vector<Shape> broadcast_shape(const Attrs& attrs, TypeSpan in) {
   return {attrs.shape};
 }
 
-/// Axis k of a slice is the whole axis.
+/// Returns whether a slice takes the whole of axis k.
 bool whole_axis(const Attrs& attrs, const Shape& from, size_t k) {
   return attrs.start[k] == 0 && attrs.step[k] == 1 && attrs.shape[k] == from[k];
 }
@@ -153,8 +153,8 @@ Values permute_vjp(const Node& node, ValueSpan, ValueSpan, ValueSpan g) {
   return {permute(g[0], inverse)};
 }
 
-/// v added to zeros of another extent along the axis, element j at start + j·step: for a symbolic number of elements,
-/// which padding cannot have.
+/// Adds v to zeros of another extent along the axis, element j at start + j·step. Unlike padding, this allows a
+/// symbolic number of elements.
 Value placed(const Value& v, size_t axis, Dim extent, int64_t start, int64_t step) {
   std::vector<int64_t> order{static_cast<int64_t>(axis)};
   for (int64_t k = 0; k < v.type().rank(); ++k)
@@ -270,7 +270,7 @@ Factors reshape_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   if (num_elements(in[0].shape) == 0) return f;
   int next = 0;
   for (const ix::ReshapeGroup& group : ix::reshape_groups(from, to)) {
-    // The outermost axes of a group that merges or splits may be cut together: contiguous parts stay contiguous parts.
+    // The outermost axes of a group that merges or splits can be split together: contiguous parts stay contiguous.
     const auto outermost = [](const std::vector<int64_t>& extents, int begin, int end) {
       while (begin < end && extents[static_cast<size_t>(begin)] == 1) ++begin;
       return begin < end ? begin : -1;
@@ -296,7 +296,7 @@ Factors broadcast_factors(const Attrs&, TypeSpan in, TypeSpan out) {
   return f;
 }
 
-/// Axes that pass through whole share a factor; the others stay whole.
+/// Axes that are kept whole by the operator share a factor; the others cannot be split.
 template <class Whole>
 Factors same_axes(TypeSpan in, TypeSpan out, Whole whole) {
   std::vector<int> axes = factors_from(0, out[0].rank());
@@ -360,7 +360,7 @@ std::vector<HostTensor> slice_reference(const Attrs& attrs, std::span<const Host
   });
 }
 
-/// in placed into out at an offset along each axis.
+/// Copies `in` into `out` at an offset along each axis.
 void copy_into(const HostTensor& in, const std::vector<int64_t>& offset, HostTensor& out) {
   const std::vector<int64_t> to = bounds(out.type.shape);
   each_index(bounds(in.type.shape), [&](const auto& index, int64_t at) {
@@ -388,7 +388,7 @@ std::vector<HostTensor> concat_reference(const Attrs& attrs, std::span<const Hos
   return {result};
 }
 
-// Beside each row: the attributes it reads.
+// The table of rows, each with the attributes that it reads.
 constexpr auto movement_table = std::to_array<Row>({
     {Op::reshape, "reshape", 1, 1, reshape_shape, first_dtype, first_interval, reshape_vjp, linear_jvp, reshape_vmap,
      reshape_factors, -1, reshape_reference, 0, "the elements in row-major order under another shape", "shape, packed"},

@@ -44,18 +44,18 @@ std::vector<Dtype> reduce_dtype(const Attrs& attrs, TypeSpan in) {
 
 Interval reduce_interval(const Attrs& attrs, std::span<const Interval> in, const Type& result) {
   const Interval range = range_of(result.dtype);
-  // How many elements are reduced is not told by the result: only reducers that do not count have a bound.
+  // The result's type does not tell how many elements are reduced, so only extremes have bounds.
   if (is_float(result.dtype) || kernel::info(attrs.reducer).kind != ReducerKind::extreme) return range;
   // A reduction over nothing gives the identity, an end of the range.
   return attrs.reducer == Reducer::max ? Interval{range.min, in[0].max} : Interval{in[0].min, range.max};
 }
 
-/// v of the reduced shape repeated along the reduced axes.
+/// Returns v of the reduced shape repeated along the reduced axes.
 Value unreduce(const Value& v, const Node& node, const Value& like) {
   return broadcast(expand_dims(v, node.attrs().axes), like.shape());
 }
 
-/// For max and min: equal extremes share what is one value for all that are reduced together.
+/// For max and min: elements that equal the extreme share its derivative.
 struct Extremes {
   Value at, count;  // where they are, and how many of them
 };
@@ -65,15 +65,15 @@ Extremes extremes(const Node& node, const Value& x, const Value& y) {
   return {at, sum(cast(at, is_integer(x.dtype()) && x.dtype().size() < 4 ? int32 : x.dtype()), node.attrs().axes)};
 }
 
-/// Each extreme's part of v; of an integer the floor.
+/// Returns each extreme's share of v, rounded down for integers.
 Value divided(const Value& v, const Value& count) {
   return is_integer(v.dtype()) ? cast(binary(Op::floordiv, cast(v, count.dtype()), count), v.dtype())
                                : v * (1.0 / count);
 }
 
-/// At each element the product of the others that are reduced with it, without a division: exact where elements are
-/// zero, and differentiable again. A tree of halves: the product of the others is the product of the other half's
-/// element and of what is outside both.
+/// Returns for each element the product of the other elements that are reduced with it. It uses no division, so that it
+/// is exact where elements are zero and can be differentiated again. In a tree of halves, the product of the others is
+/// that of the other half times the product outside of both.
 Value product_of_others(const Node& node, const Value& x) {
   const std::vector<int64_t>& axes = node.attrs().axes;
   std::vector<int64_t> order, inverse(x.shape().size());
@@ -145,7 +145,7 @@ Values reduce_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   return {reduce(node.attrs().reducer, to_front(x[0], axes[0]), shifted(node.attrs().axes))};
 }
 
-/// A sum may be split along what it sums; other reducers see their axes whole.
+/// A sum can be split along the axes that it sums; other reducers need their axes whole.
 Factors reduce_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
   Factors f{{factors_from(0, in[0].rank())}, {{}}};
   for (size_t k = 0; k < in[0].shape.size(); ++k) {

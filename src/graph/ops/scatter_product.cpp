@@ -1,7 +1,6 @@
-// The value divides the product of what is not zero by the element itself. Its derivatives must know what would happen
-// if a zero moved, which a quotient does not say: they go through a second form without division. The elements are
-// sorted by where they go, and products up to each and from each on are made within the runs of one position, by
-// doubling: log2(n) elementwise steps.
+// The value is the product of all non-zero factors divided by the element's own. A quotient has the wrong derivatives
+// at zeros, so these use a second form without division. Elements are sorted by destination; products of the elements
+// before and after each one with the same destination are computed by doubling, in log2(n) elementwise steps.
 #include "graph/ops/scatter_product.h"
 
 #include <fmt/format.h>
@@ -43,7 +42,7 @@ Value by_division(const Operands& f, const Axes& axes) {
   return select(binary(Op::bit_and, alone, f.kept), product / rest, none);
 }
 
-/// Where each element of the updates goes, as a row-major position in v.
+/// Returns the destination of each element of the updates, as a row-major position in v.
 Value positions(const Operands& f, const Axes& axes) {
   const Shape& shape = f.updates.shape();
   const Shape lead = f.lead();
@@ -60,13 +59,14 @@ Value positions(const Operands& f, const Axes& axes) {
   return position;
 }
 
-/// For each element of a row the product of those before it (or behind it) whose keys are the same; equal keys lie
-/// together.
+/// Returns for each element of a row the product of the elements before it (or behind it) with the same key; equal keys
+/// are adjacent.
 Value product_beside(const Value& factors, const Value& keys, bool behind) {
   const int64_t n = factors.shape()[0].bound();
   const auto part = [](const Value& v, int64_t start, int64_t size) { return slice_axis(v, 0, start, size); };
   const auto neighbours =
-      [&](const Value& v, int64_t far) {  // of the elements that have one: what stands `far` away, or 1 in another run
+      [&](const Value& v,
+          int64_t far) {  // of elements that have one: the element `far` away, or 1 if its run is another
         const Value same = binary(Op::eq, part(keys, 0, n - far), part(keys, far, n - far));
         const Value other = part(v, behind ? far : 0, n - far);
         return select(same, other, full_like(other, 1));

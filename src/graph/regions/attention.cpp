@@ -1,15 +1,15 @@
-// Scaled dot-product attention and its derivative, two regions that the compiler's attention class takes whole; their
-// bodies say what they mean.
+// Scaled dot-product attention and its derivative: two regions that the attention kernels compute whole. Their bodies
+// define them.
 //
 //   s = scale · q kᵀ (+ mask, -inf where hidden), l = log Σ exp s, p = exp(s - l), o = p v, all in float32 at least
 //   dv = pᵀ g,  dp = g vᵀ,  ds = p (dp - Σ g o),  dq = scale · ds k,  dk = scale · dsᵀ q
 //
-// The forward region's second result is l, from which the derivative makes p again: nothing of the size of s is kept. A
-// row that sees nothing gives zeros; its l is +inf, so that exp(s - l) is 0 there too.
+// The second result of the forward region is l, from which the derivative recomputes p, so nothing of the size of s is
+// stored. A row in which all keys are hidden gives zeros and l = +inf, so that exp(s - l) is 0.
 //
-// Sinks are a further logit t for all rows of a head, which belongs to no value: l' = log(exp l + exp t), o' = o ·
-// exp(l - l') = o · sigmoid(l - t). With o' and l' in the place of o and l the derivative's equations hold as they
-// stand, so that its region serves here too; dt = -Σ exp(t - l') Σ g o' over the rows.
+// A sink is an additional logit t of a head's rows that has no value: l' = log(exp l + exp t), o' = o · exp(l - l') = o
+// · sigmoid(l - t). With o' and l' in place of o and l, the derivative's equations still hold, so its region is used
+// here too; dt = -Σ exp(t - l') Σ g o' over the rows.
 #include <algorithm>
 #include <cmath>
 
@@ -27,8 +27,7 @@ using Axes = std::vector<int64_t>;
 
 using Plan = AttentionRegion;
 
-/// The product over one axis of each operand, all leading axes but the last two being batch axes; the result in
-/// `dtype`.
+/// Contracts one axis of each operand; all leading axes but the last two are batch axes. The result has dtype `dtype`.
 Value matmul(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dtype dtype) {
   Attrs attrs;
   attrs.axes = {a_axis};
@@ -59,7 +58,7 @@ Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask
   return s;
 }
 
-/// The inputs of either region by name; those of the derivative alone are empty in the forward one.
+/// The inputs of either region by name; those of the derivative are empty in the forward region.
 struct Inputs {
   Value q, k, v, mask, o, lse, g;
   Inputs(const Plan& plan, In in) : q(in[0]), k(in[1]), v(in[2]) {
@@ -81,7 +80,7 @@ Values attention_body(const Plan& plan, In in) {
   return {matmul(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
 }
 
-/// The derivative by its parts: of the scores before scaling, ds, and of the values.
+/// The derivative of the scores before scaling, ds, and of the values.
 struct Parts {
   Value p, ds;
 };
@@ -111,7 +110,7 @@ Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
   Values inputs(in.begin(), in.end());
   inputs.insert(inputs.end(), {out[0], out[1], cotangents[0] ? cotangents[0] : zeros_like(out[0])});
   Values gradients;
-  if (cotangents[1]) {  // only a derivative of the derivative asks for the logsumexp's
+  if (cotangents[1]) {  // only derivatives of the derivative have a cotangent for the logsumexp
     gradients = derivative_body(plan, inputs, cotangents[1]);
   } else {
     Composite region;
@@ -151,7 +150,7 @@ void check_arguments(const Value& q, const Value& k, const Value& v, const Value
                       to_string(mask.type()));
 }
 
-/// The causal offset tk - tq; a single row sees everything, so that nothing need be hidden.
+/// Sets the causal offset tk - tq; returns false if nothing is hidden, because there is only one query.
 bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
   offset = 0;
   if (tq == 1) return false;
@@ -162,7 +161,7 @@ bool resolve_causal(const Dim& tq, const Dim& tk, int64_t& offset) {
   return true;
 }
 
-/// A number for each index of the leading axes' last ones, for every row of `like` [..., tq].
+/// Broadcasts `sinks`, given for the last of the leading axes, to the rows of `like` [..., tq].
 Value for_rows(const Value& sinks, const Value& like) {
   return broadcast_like(expand_dims(cast(sinks, like.dtype()), {sinks.type().rank()}), like);
 }
@@ -177,7 +176,7 @@ Values region_results(const Plan& plan, Values inputs) {
   return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs));
 }
 
-/// Inputs of attention, then the sinks; results o' and l'.
+/// Inputs: those of attention, then the sinks; results: o' and l'.
 Values sinks_body(const Plan& plan, In in) {
   const Values f = region_results(plan, {in.begin(), in.end() - 1});
   const Value &o = f[0], &lse = f[1], sink = for_rows(in.back(), lse);
@@ -189,7 +188,7 @@ Values sinks_vjp(const Plan& plan, In in, In out, In cotangents) {
   const Value &sinks = in.back(), &o = out[0], &lse = out[1];
   Values gradients = attention_vjp(plan, in.first(in.size() - 1), out, cotangents);
   const Axes last{o.type().rank() - 1};
-  Value flow = cotangents[1] ? cotangents[1] : zeros_like(lse);  // of l', less what o' takes from it
+  Value flow = cotangents[1] ? cotangents[1] : zeros_like(lse);  // of l', without the part through o'
   if (cotangents[0]) flow = flow - sum(cast(cotangents[0], lse.dtype()) * cast(o, lse.dtype()), last);
   const Value part = exp(for_rows(sinks, lse) - lse) * flow;
   Shape heads = sinks.shape();

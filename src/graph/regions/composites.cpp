@@ -1,5 +1,5 @@
-// The named regions whose derivatives would otherwise spread over many kernels: softmax, logsumexp, layer_norm, gelu,
-// cross_entropy. float16 and bfloat16 arguments are computed with in float32 and cast back at the end.
+// Named regions whose derivatives would otherwise need many kernels: softmax, logsumexp, layer_norm, gelu,
+// cross_entropy. 16-bit floats are computed in float32 and rounded at the end.
 #include "graph/regions/composites.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Value broadcast_like(const Value& v, const Value& like) { return broadcast(v, li
 
 namespace {
 
-/// Whether a number is an end of the line: of a complex one, whether its real part is.
+/// Returns whether a number is infinite; for a complex one, whether its real part is.
 Value is_end(const Value& m) {
   const Value size = unary(Op::abs, m.dtype() == complex64 ? unary(Op::real, m) : m);
   return binary(Op::eq, size, full_like(size, INFINITY));
@@ -50,7 +50,7 @@ void require_inexact(const char* op, const Value& v) {
   if (!is_inexact(v.dtype())) require_float(op, v);
 }
 
-/// What a cotangent is multiplied with (graph/complex/complex.h).
+/// Returns the factor of a cotangent (graph/complex/complex.h).
 Value conjugated(const Value& v) { return v.dtype() == complex64 ? conjugate(v) : v; }
 
 Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp,
@@ -121,7 +121,7 @@ Normalised normalise(const Value& x, double eps) {
 
 Value row_mean(const Value& v) { return broadcast_like(mean(v, {v.type().rank() - 1}, true), v); }
 
-/// v summed over all axes but the last.
+/// Returns v summed over all axes but the last.
 Value over_rows(const Value& v, Dtype dtype) { return cast(sum_to(v, {v.shape().back()}), dtype); }
 
 }  // namespace
@@ -163,7 +163,7 @@ Value layer_norm(const Value& x, const Value& weight, const Value& bias, double 
 // ---- gelu ----
 
 /// (1 + tanh u) / 2 = σ(2u): with w = 2 √(2/π) (x + 0.044715 x³) and s = σ(w), y = x s and y' = s + x s (1 - s) w'.
-/// Nothing cancels where x is far below 0.
+/// This form does not cancel for large negative x.
 Value gelu_tanh(const Value& x) {
   require_float("gelu", x);
   static const double c = 2 * std::sqrt(2 / std::numbers::pi);
@@ -200,10 +200,10 @@ Value gelu(const Value& x) {
 
 namespace {
 
-/// Where the class axis of `like` equals the target.
+/// Returns where the class axis of `like` equals the target.
 Value hot(const Value& targets, const Value& like) {
   const int last = like.type().rank() - 1;
-  const Value wide = targets.dtype().size() < 4 ? cast(targets, int32) : targets;  // so that every class can be counted
+  const Value wide = targets.dtype().size() < 4 ? cast(targets, int32) : targets;  // wide enough for every class
   return binary(Op::eq, iota(like.shape(), last, wide.dtype()), broadcast_like(expand_dims(wide, {last}), like));
 }
 

@@ -1,6 +1,6 @@
-// Convolution and the gradient of its weights: bodies of windows and one dot, which are bilinear, so that each
-// derivative is one of the two again. Both name a routine that answers where a target has it; its integers are the
-// groups, then stride, low, high, dilation and input dilation of each axis of space.
+// Convolution and the gradient of its weights. Their bodies are windows and one dot, which is bilinear, so each
+// derivative is one of the two again. Both name a routine that targets may have; its integers are the groups, then
+// stride, low, high, dilation and input dilation of each axis of space.
 #include "graph/regions/convolution.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ using Extents = std::vector<int64_t>;
 size_t space_of(const ConvolutionForm& form) { return form.stride.size(); }
 int64_t extent(const Value& v, size_t axis) { return v.shape()[axis].bound(); }
 
-/// How much of x' there is, and how many positions a kernel has in it.
+/// Returns the extent of x', and the number of positions of a kernel in it.
 int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) {
   return (n == 0 ? 0 : (n - 1) * form.input_dilation[k] + 1) + form.low[k] + form.high[k];
 }
 int64_t span_of(const ConvolutionForm& form, size_t k, int64_t kernel) { return (kernel - 1) * form.dilation[k] + 1; }
 
-/// x': dilated, padded or cut.
+/// Returns x': x dilated, then padded or cut.
 Value prepared(Value x, const ConvolutionForm& form) {
   Extents low(x.shape().size(), 0), high = low, start = low;
   Shape sizes = x.shape();
@@ -46,7 +46,7 @@ Value prepared(Value x, const ConvolutionForm& form) {
   return pads ? pad(x, low, high) : x;
 }
 
-/// [N, o₁, k₁, o₂, k₂, …, C]: for each position what the kernel sees.
+/// Returns [N, o₁, k₁, o₂, k₂, …, C]: the inputs of the kernel at each position.
 Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
   Value v = prepared(x, form);
   for (size_t k = 0; k < kernel.size(); ++k)
@@ -54,7 +54,7 @@ Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel
   return v;
 }
 
-/// The axis divided into [groups, rest].
+/// Splits the axis into [groups, rest].
 Value grouped(const Value& v, size_t axis, int64_t groups) {
   Shape shape = v.shape();
   shape[axis] = shape[axis].bound() / groups;
@@ -62,7 +62,7 @@ Value grouped(const Value& v, size_t axis, int64_t groups) {
   return reshape(v, shape);
 }
 
-/// Axis `from` moved to `to`.
+/// Moves axis `from` to `to`.
 Value moved(const Value& v, size_t from, size_t to) {
   std::vector<int64_t> order;
   for (size_t k = 0; k < v.shape().size(); ++k)
@@ -71,7 +71,7 @@ Value moved(const Value& v, size_t from, size_t to) {
   return permute(v, order);
 }
 
-/// [N, o…, O] from windows and w, the dot over the kernel and the channels.
+/// Returns [N, o…, O], the dot of windows and w over the kernel and the channels.
 Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) {
   const size_t space = space_of(form);
   const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1));
@@ -99,7 +99,7 @@ Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) 
   return reshape(joined, shape);
 }
 
-/// [O, k…, C / G] from windows and g, the dot over examples and positions.
+/// Returns [O, k…, C / G], the dot of windows and g over examples and positions.
 Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, const Extents& kernel) {
   const size_t space = space_of(form);
   const Value seen = windows(x, form, kernel);
@@ -119,7 +119,7 @@ Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, 
   return reshape(parts, shape);
 }
 
-/// w [O, k…, C / G] as the kernel of the other direction: [C, k… reversed, O / G].
+/// Returns w [O, k…, C / G] as the kernel of the input's gradient: [C, k… reversed, O / G].
 Value transposed_weights(const Value& w, int64_t groups) {
   const size_t rank = w.shape().size();
   Extents start(rank, 0), step(rank, 1);

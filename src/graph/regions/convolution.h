@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of channels-last arrays as regions. Input and weight gradient are convolutions again, so that
-// derivatives of every order are answered by the same two routines.
+// Convolutions of channels-last arrays as regions. Gradients of input and weights are convolutions again, so two
+// routines compute derivatives of every order.
 #include "graph/node.h"
 
 namespace weft::graph {
@@ -24,7 +24,7 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents);
 
-/// Rules of the two regions for batches (Composite::vmap); no results where the batch or what it is joined with has no
+/// Batching rules of the two regions (Composite::vmap); no results if the batch or the axis that it merges with has no
 /// fixed extent.
 Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> inputs, std::span<const int> axes);
 Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel,

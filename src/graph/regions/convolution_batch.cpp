@@ -1,5 +1,5 @@
-// Batches of convolutions are convolutions: a batch of inputs is more examples; a batch of weights, or of both, is more
-// channels and groups, which see only their own.
+// Batches of convolutions as convolutions: a batch of inputs becomes more examples; a batch of weights, or of both,
+// becomes more channels and groups.
 #include "graph/build.h"
 #include "graph/regions/convolution.h"
 #include "graph/rows.h"
@@ -11,7 +11,7 @@ Shape part(const Shape& shape, size_t from, size_t to) {
   return Shape(shape.begin() + static_cast<std::ptrdiff_t>(from), shape.begin() + static_cast<std::ptrdiff_t>(to));
 }
 
-/// `shape`, then the others.
+/// Returns `shape` followed by the other extents.
 Shape with(Shape shape, std::initializer_list<Dim> more) {
   shape.insert(shape.end(), more);
   return shape;
@@ -23,7 +23,7 @@ std::vector<int64_t> counted(int64_t from, int64_t to) {
   return out;
 }
 
-/// [B, a…, C] → [a…, groups · B · (C / groups)]: each group's channels of the whole batch together.
+/// [B, a…, C] → [a…, groups · B · (C / groups)]: joins each group's channels of the whole batch.
 Value channels_joined(const Value& v, int64_t groups) {
   const Shape& s = v.shape();
   const size_t last = s.size() - 1;
@@ -34,7 +34,7 @@ Value channels_joined(const Value& v, int64_t groups) {
                  with(part(s, 1, last), {batch * groups * each}));
 }
 
-/// The other way: [a…, groups · B · (C / groups)] → [B, a…, C].
+/// The inverse: [a…, groups · B · (C / groups)] → [B, a…, C].
 Value channels_parted(const Value& v, int64_t groups, int64_t batch) {
   const Shape& s = v.shape();
   const size_t last = s.size() - 1;
@@ -47,7 +47,7 @@ Value channels_parted(const Value& v, int64_t groups, int64_t batch) {
                  with(front, {groups * each}));
 }
 
-/// [B, O, a…] → [groups · B · (O / groups), a…], and the other way.
+/// [B, O, a…] → [groups · B · (O / groups), a…], and the inverse.
 Value first_joined(const Value& v, int64_t groups) {
   const Shape& s = v.shape();
   const int64_t batch = s[0].bound(), each = s[1].bound() / groups;

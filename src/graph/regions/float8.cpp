@@ -21,7 +21,7 @@ Value bits(const Value& v, Dtype dtype) {
   return make(Op::bitcast, {v}, std::move(attrs));
 }
 
-/// An array in 8 bits, and the number (float32, rank 0) that its elements are to be multiplied with.
+/// An array in 8 bits, and the factor (float32, rank 0) that restores its elements.
 struct Scaled {
   Value values, scale;
 };
@@ -31,7 +31,7 @@ struct Scaled {
 /// become the largest number, or stay infinite.
 Scaled scaled(const Value& x, Dtype dtype) {
   const Value v = cast(x, float32);
-  Value largest = unary(Op::abs, v);  // rows first: whoever computes the rows has them at hand
+  Value largest = unary(Op::abs, v);  // rows first: a kernel that computes the rows has them in registers
   if (x.type().rank() > 1) largest = max(largest, {x.type().rank() - 1});
   Axes all;
   for (int axis = 0; axis < largest.type().rank(); ++axis) all.push_back(axis);
@@ -45,7 +45,7 @@ Scaled scaled(const Value& x, Dtype dtype) {
   return {cast(v * inverse, dtype), bits(power, float32)};
 }
 
-/// Contracted over the axes, as numbers of `dtype`.
+/// Contracts the axes and returns the result in `dtype`.
 Value matmul(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype dtype) {
   Attrs attrs;
   attrs.axes = std::move(a_axes);

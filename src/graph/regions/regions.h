@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the files that define composites.
+// Helpers that the files of regions share.
 #include "graph/build.h"
 
 namespace weft::graph {

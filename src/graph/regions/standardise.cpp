@@ -1,4 +1,4 @@
-// Mean 0 and variance 1 over any axes, in one region: what batch, group and instance norms are made of.
+// Normalises any axes to mean 0 and variance 1, in one region: the core of batch, group and instance norms.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,14 +14,14 @@ namespace {
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
 
-/// Σ over the axes, kept at extent 1. Over a batch: for each example first, which divides the work, and keeps sums
-/// short, so that little is lost in rounding.
+/// Returns Σ over the axes, kept at extent 1. Over a batch it sums each example first: this divides the work, and
+/// shorter sums lose less to rounding.
 Value total(const Value& v, const Axes& axes) {
   if (axes.size() < 2 || axes[0] != 0) return sum(v, axes, true);
   return sum(sum(v, Axes(axes.begin() + 1, axes.end()), true), {0}, true);
 }
 
-/// Mean and variance, axes kept at extent 1, in one pass: moments of x - x₀ with x₀ the first element, which is near
+/// Mean and variance, axes kept at extent 1, in one pass: moments of x - x₀, where x₀ is the first element. It is near
 /// enough to the mean that the square of the shifted mean does not swamp the variance.
 struct Moments {
   Value mean, var;

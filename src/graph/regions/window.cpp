@@ -38,7 +38,7 @@ std::vector<Shape> window_shape(const Attrs& attrs, TypeSpan in) {
   return {out};
 }
 
-/// Axes a … and m rows of them, row k moved k·shift positions along `axis`, added up: (count, m) → (count +
+/// Adds m rows that `axis` (extent count) is followed by, row k moved by k·shift positions: (count, m) → (count +
 /// (m-1)·shift).
 Value overlap_add(const Value& v, size_t axis, int64_t shift) {
   const int64_t count = v.shape()[axis], m = v.shape()[axis + 1], length = count + (m - 1) * shift;
@@ -55,8 +55,8 @@ Value overlap_add(const Value& v, size_t axis, int64_t shift) {
     }
     return total;
   }
-  // A shear: rows laid out `shift` longer than they are cut again, so that each begins `shift` positions later than the
-  // one before.
+  // A shear: rows are padded by `shift` and the flattened array is cut into rows again, so that each row begins `shift`
+  // positions after the one before.
   std::vector<int64_t> order(rank), low(rank, 0), high(rank, 0);
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[axis], order[axis + 1]);
@@ -70,7 +70,7 @@ Value overlap_add(const Value& v, size_t axis, int64_t shift) {
   return sum(sheared, {static_cast<int64_t>(axis)});
 }
 
-/// The axis cut off or filled up with zeros to `length`.
+/// Cuts or zero-pads the axis to `length`.
 Value fit_axis(const Value& v, size_t axis, int64_t length) {
   const int64_t n = v.shape()[axis];
   if (n >= length) return slice_axis(v, static_cast<int>(axis), 0, length);
@@ -79,9 +79,9 @@ Value fit_axis(const Value& v, size_t axis, int64_t length) {
   return pad(v, low, high);
 }
 
-/// (count, size) → n: element (o, k) is added at o·step + k·dilation. Windows cut into pieces of `step` elements
-/// overlap piece by piece: piece a of window o lands on piece o + a, so that there are ⌈span / step⌉ shifted arrays to
-/// add, and one where windows do not overlap.
+/// The transpose of window, (count, size) → n: element (o, k) is added at o·step + k·dilation. Windows are cut into
+/// pieces of `step` elements; piece a of window o lands on piece o + a. So ⌈span / step⌉ shifted arrays are added, and
+/// one if windows do not overlap.
 Values window_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   const size_t axis = axis_of(node.attrs());
   const int64_t size = node.attrs().window[0], count = g[0].shape()[axis], n = x[0].shape()[axis];

@@ -1,4 +1,4 @@
-// Which attributes are set, against those that the operator's row lists.
+// Compares the attributes that a node sets with those that the operator's row lists.
 #include <array>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 struct Field {
   std::string_view name;
-  bool (*set)(const Attrs&);  // it differs from its default
+  bool (*set)(const Attrs&);  // whether it differs from its default
 };
 
 constexpr auto fields = std::to_array<Field>({

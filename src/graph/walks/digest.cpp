@@ -1,5 +1,5 @@
-// The structural digest of a graph: operators, attributes, types and who reads whom; the same for graphs that mean the
-// same in the same way.
+// The structural digest of a graph: operators, attributes, types and edges. Graphs with the same structure have the
+// same digest.
 #include <bit>
 
 #include "base/flat_set.h"
@@ -24,7 +24,7 @@ void hash_list(Hasher& h, const std::vector<int64_t>& v) {
 
 }  // namespace
 
-/// Most attributes are not there: first which ones are, then those.
+/// Most attributes are unset: hashes which ones are set, then their values.
 void hash(Hasher& h, const Attrs& a) {
   const auto lists = {&a.axes, &a.axes2, &a.batch, &a.batch2, &a.start,
                       &a.step, &a.low,   &a.high,  &a.window, &a.integers};

@@ -1,4 +1,4 @@
-// The operator tables as a page of documentation: what each row means and has, and why a column is empty.
+// Prints the operator tables as a page of documentation: what each row means and has, and why a column is empty.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -54,7 +54,7 @@ std::string kinds(bool floats, bool integers, bool bools, bool complex_numbers) 
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-/// The dtypes of an operator that computes with scalars; one that takes only some of them lists those.
+/// Returns the dtypes of an operator on scalars, listed one by one if it takes only some of a kind.
 std::string dtypes(const kernel::Columns& columns, bool complex_numbers) {
   if (!columns.only) return kinds(columns.floats, columns.integers, columns.booleans, complex_numbers);
   std::vector<std::string_view> out;
@@ -73,7 +73,7 @@ bool in_graph(kernel::ScalarOp op) {
   return std::ranges::any_of(table(), [&](const Row* r) { return r->scalar == static_cast<int>(op); });
 }
 
-/// The line of an operator that only tile IR has; empty for one of the graph.
+/// Returns the line of an operator that only tile IR has; empty for an operator of the graph.
 template <kernel::ScalarOp op>
 std::string instruction() {
   using R = kernel::Row<op>;

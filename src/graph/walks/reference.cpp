@@ -1,5 +1,5 @@
-// The reference evaluation: one operator after the other by its row's rule, on the host, slowly. The oracle of every
-// other way to compute.
+// The reference evaluation: applies each operator's rule on the host, one after the other, slowly. Every other way to
+// compute is tested against it.
 #include <bit>
 #include <cstring>
 #include <unordered_map>
@@ -12,7 +12,7 @@
 namespace weft::graph {
 namespace {
 
-/// The elements of a leaf with storage.
+/// Reads the elements of a leaf with storage.
 HostTensor read(const Type& type, const Storage& storage) {
   HostTensor out = host(type);
   const auto* bytes = static_cast<const unsigned char*>(storage.buffer->data());
@@ -66,8 +66,7 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   return Number::of_int(static_cast<int64_t>(bits));
 }
 
-/// Complex tensors hold both parts of an element one after the other: as float32 with one more axis they are the same
-/// numbers.
+/// Complex tensors interleave both parts of an element, so they equal float32 tensors with an additional last axis.
 std::vector<HostTensor> evaluate_complex(const Graph& graph, std::span<const HostTensor> inputs) {
   std::vector<HostTensor> parts(inputs.begin(), inputs.end());
   for (HostTensor& t : parts) t.type = memory_type(t.type);

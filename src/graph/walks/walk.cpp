@@ -13,8 +13,8 @@ namespace {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
-/// A node is made after its inputs, so that ids are a topological order, and the order in which the program was
-/// written. Those of one graph lie close together.
+/// Sorts by id. A node is made after its inputs, so this is a topological order, and the order in which the program was
+/// written. The ids of one graph are close together.
 void sort_by_id(Nodes& nodes) {
   if (nodes.empty()) return;
   const auto by_id = [](const auto& a, const auto& b) { return a->id() < b->id(); };
@@ -30,7 +30,8 @@ void sort_by_id(Nodes& nodes) {
                [](const auto& node) { return node != nullptr; });
 }
 
-/// Everything `outputs` reach without passing through a node that `stops`, which is not listed itself.
+/// Returns the nodes that `outputs` reach without passing through a node for which `stops` is true; such nodes are not
+/// listed.
 template <class Stops>
 Nodes reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
@@ -74,7 +75,7 @@ class Replacements {
     return out;
   }
 
-  /// The node's inputs after replacement; `changed` says whether any differs.
+  /// Returns the node's inputs after replacement; `changed` tells whether any differs.
   Values inputs(const Node& node, bool& changed) const {
     Values out = of(node.inputs());
     changed = out != node.inputs();
@@ -97,12 +98,12 @@ Values outputs_of(const std::shared_ptr<Node>& node) {
   return out;
 }
 
-/// Types are kept: whatever is replaced is replaced by a value of the same type.
+/// Rebuilds a node on new inputs; replacements keep the types.
 Values rebuild(const Node& node, Values inputs) {
   return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.types()));
 }
 
-/// The body of a region on `inputs`, checked to mean what the region's type says.
+/// Returns the body of a region on `inputs`, checked against the region's type.
 Values body_of(const Node& node, const Values& inputs) {
   const Composite& region = *node.attrs().composite;
   Values results = region.body(inputs);
@@ -112,8 +113,8 @@ Values body_of(const Node& node, const Values& inputs) {
   return results;
 }
 
-/// `outputs` with regions expanded all the way down, but for those that are kept and for nodes up to number `before`,
-/// which are taken as they are.
+/// Returns `outputs` with regions expanded recursively, except those that are kept. Nodes with ids up to `before` are
+/// not changed.
 Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept) {
   Replacements new_values;
   for (const auto& node : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
@@ -165,7 +166,7 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
     for (int k = 0; k < node->outputs(); ++k) {
       const Value old{node, k};
       if (new_values.of(old) == old)
-        new_values.set(old, rebuilt[static_cast<size_t>(k)]);  // an output that is replaced stays so
+        new_values.set(old, rebuilt[static_cast<size_t>(k)]);  // an output that is replaced keeps its replacement
     }
   }
   return new_values.of(outputs);

@@ -50,7 +50,7 @@ inline float float_to_tf32(float value) {
 }
 
 /// An 8-bit float: `mantissa` bits of fraction, the smallest normal number 2^(1 - bias), the patterns of the largest
-/// one, of what stands for infinity, and of a quiet NaN.
+/// one, of the value used for infinity, and of a quiet NaN.
 struct Float8 {
   int mantissa, bias;
   uint32_t largest, infinity, quiet;
@@ -77,7 +77,7 @@ inline uint8_t float_to_f8(float value, const Float8& f) {
     rounded = (magnitude - (static_cast<uint32_t>(127 - f.bias) << 23) + (1u << (shift - 1)) - 1 +
                ((magnitude >> shift) & 1u)) >>
               shift;
-  } else {  // beside this power of two the spacing of floats is that of subnormals: the addition rounds
+  } else {  // near this power of two floats are spaced as subnormals, so that the addition rounds
     const uint32_t power = static_cast<uint32_t>(128 - f.bias + shift) << 23;
     rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + std::bit_cast<float>(power)) - power;
   }

@@ -113,7 +113,7 @@ struct Builder {
 
   // index_sum.cpp
   bool collect(const Node* n, int64_t factor, Linear& out) const;
-  const Node* build(const Linear& sum);  // as it stands
+  const Node* build(const Linear& sum);  // without folding
   const Node* sum(Linear sum);           // after folding
   void fold(Linear& sum);
   bool fold_quotient(Linear& sum, Term term);

@@ -151,9 +151,8 @@ struct Attrs {
   int64_t slot = -1;                               // parameter: its number among a graph's inputs, for printing
   bool packed =
       false;  // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
-  std::string call;  // call: its name
-  std::vector<int64_t>
-      integers;          // call: numbers whose meaning is said where the call is listed; cumulative: its switches
+  std::string call;               // call: its name
+  std::vector<int64_t> integers;  // call: integers that its rule defines; cumulative: its switches
   bool literal = false;  // constant: written by a user as a number; eager evaluation passes it as data, so that new
                          // values compile nothing
   std::shared_ptr<const Composite> composite;

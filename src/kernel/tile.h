@@ -58,22 +58,22 @@ enum class Op : uint8_t {
            // is left (extent a power of two; `verify` refuses others), so that every target gives the same bits. The
            // axis goes: [m,n] → [m] or [n], [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once,
            // at the end
-  shift,     // v, into (one type, one axis): lane i is lane i - `axis` of v where there is one, else lane i of `into`;
+  shift,     // v, into (one type, one axis): lane i is lane i - `axis` of v if that exists, else lane i of `into`;
              // `axis` may be negative
   exchange,  // v (one axis, its extent a power of two): lane i is lane i xor `axis` of it
   extract,   // lane `axis` of a tile with one axis, as a scalar
-  dot,     // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a
-           // product and a sum; float16 and bfloat16 accumulate in float32 and are rounded once, at the end
-  matmul,  // a whole matmul in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
-           // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: where A and B
-           // (parameters that nobody writes) begin, the limits of i and j (or no_value), the extent of k; elements of A
-           // and B past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,
-           // bfloat16, or float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are
-           // exact; they are added in float32, in an order that is the target's own and the same at every run
-  load,    // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
-  store,   // value, offset, limits
-  gather,  // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
-  scatter,     // value, index, mask: lanes in ascending order, the last one wins
+  dot,      // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a
+            // product and a sum; float16 and bfloat16 accumulate in float32 and are rounded once, at the end
+  matmul,   // a whole matmul in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
+            // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: the offsets of
+            // A and B (parameters that are not written), the limits of i and j (or no_value), the extent of k; elements
+            // past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,
+            // bfloat16, or float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are
+            // exact; they are added in float32, in an order that is the target's own and the same at every run
+  load,     // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
+  store,    // value, offset, limits
+  gather,   // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
+  scatter,  // value, index, mask: lanes in ascending order, the last one wins
   atomic_add,  // value, index, mask
   prefetch,  // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside
              // the buffer
@@ -95,10 +95,10 @@ struct Block {
   std::vector<Inst> insts;  // the last is a yield
 };
 
-/// Where `load` and its kind point: a parameter of the kernel (0, 1, …) or a local scratch buffer (params.size() + k).
+/// The buffer of a memory access: a parameter of the kernel (0, 1, …) or a local scratch buffer (params.size() + k).
 using Ref = int32_t;
 
-/// How a matmul is gone about: K in pieces of `depth`, `stages` of them on their way or in use; a warp has `rows` by
+/// The schedule of a matmul: K slices of `depth`, `stages` of them in flight or in use; a warp computes `rows` by
 /// `columns` of the tile.
 struct MatmulSchedule {
   int depth = 32, stages = 3, rows = 64, columns = 64;
@@ -121,14 +121,14 @@ struct Inst {
       {};                        // load, store: elements between neighbours along each tile axis; matmul: as it says
   MatmulSchedule schedule = {};  // matmul
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
-                           // read once, and the load is to begin where it stands
-  bool parallel = false;   // loop: its iterations may run beside each other. Such loops are outermost, of equally many
-                           // rounds from 0 by 1, and carry nothing; no iteration looks at what others of the same loop
-                           // write, and what they store to local buffers is there behind it
+                           // read once, and the load must not be delayed
+  bool parallel = false;   // loop: its iterations may run concurrently. Such loops are outermost, have equally many
+                           // iterations from 0 by 1, and carry nothing. No iteration reads what others of its loop
+                           // write; their stores to local buffers are visible after the loop
   std::vector<Block> blocks = {};  // loop, when
 };
 
-/// The values that an instruction reads: its arguments, and what its blocks take from outside of them.
+/// Returns the values that an instruction reads: its arguments, and values from outside that its blocks use.
 std::vector<Value> reads(const Inst& inst);
 
 struct Param {
@@ -160,13 +160,12 @@ struct Kernel {
 /// change.
 void verify(const Kernel& kernel);
 std::string print(const Kernel& kernel);
-/// Values renumbered in program order and names dropped: equal text, equal kernel.
+/// Returns the kernel with values renumbered in program order and names dropped: equal text, equal kernel.
 Kernel canonical(const Kernel& kernel);
 Digest digest(const Kernel& kernel);  // of the canonical form
 
-/// Appends instructions, inferring and checking types as it goes (internal_error). Scalar operators take scalars (rank
-/// 0) beside tiles. Integer scalars are folded where they are known, and so are loops of no or one step and conditions
-/// that are known.
+/// Appends instructions, inferring and checking types (internal_error). Scalar operators take scalars (rank 0) together
+/// with tiles. Known integer scalars are folded, and so are loops of at most one step and known conditions.
 class Builder {
  public:
   explicit Builder(std::string name);

@@ -52,7 +52,7 @@ inline std::atomic<bool> recording{false};
 inline bool recording() { return detail::recording.load(std::memory_order_relaxed); }
 void start_recording();  // anew
 Timeline stop_recording();
-Timeline recorded();  // what there is so far; recording goes on
+Timeline recorded();  // the timeline so far; recording continues
 
 double record_time();                                   // microseconds since recording began
 int record_name(const std::string& name);               // its number in this timeline

@@ -1,14 +1,14 @@
 // Triangular factors as calls.
 //
-// cholesky a           a [b…, n, n]. Results: L of A = L Lᵀ over the lower part of a, whose upper part stays as it is;
-//                      int32 [b…]: 0, or something else where A is not positive
-//                      definite, and then L is not to be looked at. Of a only the lower part is A's.
-// solve_triangular t, b   integers: 1 where T is upper, 1 for Tᵀ. t [b…, n, n], of which the other part is not read, b
-//                         [b…, n, k]: X [b…, n, k] of T X = B or Tᵀ X = B.
-// lu a                 a [b…, n, m]: matrices of m rows and n columns, column by column. Results: L (without its
-//                      diagonal of ones) and U in a's position; uint32 [b…, m]: the
-//                      row of A that each row became; uint32 [b…, k], k the smaller of m and n: the row, counted from
-//                        1, with which row i was exchanged.
+// cholesky a              a [b…, n, n], of which only the lower part is A's. Results: L of A = L Lᵀ over the lower part
+//                         of a, whose upper part is unchanged; int32 [b…]: 0, or not 0 if A is not positive definite
+//                         (L is then undefined).
+// solve_triangular t, b   integers: 1 if T is upper, 1 for Tᵀ. t [b…, n, n], whose other part is not read, b [b…, n,
+// k].
+//                         Result: X [b…, n, k] of T X = B or Tᵀ X = B.
+// lu a                    a [b…, n, m]: column-major matrices of m rows and n columns. Results: L (without its diagonal
+//                         of ones) and U in the layout of a; uint32 [b…, m]: the row of A that each row became; uint32
+//                         [b…, min(m, n)]: the row, counted from 1, with which row i was exchanged.
 #include <array>
 #include <cmath>
 

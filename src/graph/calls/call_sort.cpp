@@ -1,10 +1,10 @@
 // Sorting as calls.
 //
-// sort v   integers: axis. Results: v sorted along the axis, ascending and stable, NaN last, complex numbers by real,
-// then by imaginary parts; and where each element stood (uint32). searchsorted a, v   integers: 1 for the position
-// after equals, 0 for the position before. a [b…, n] sorted along its last axis, v [b…, m…] of its dtype; results of
-// v's
-//          shape: how many elements of its row come before each value (uint32).
+// sort v              integers: axis. Results: v sorted along the axis, ascending and stable, NaN last, complex numbers
+//                     by real, then by imaginary parts; and each element's original position (uint32).
+// searchsorted a, v   integers: 1 for the position after equals, 0 for the position before. a [b…, n] is sorted along
+//                     its last axis; v [b…, m…] has its dtype. Result, in v's shape: how many elements of its row come
+//                     before each value (uint32).
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,14 +1,14 @@
-// Loops in reverse. The steps are taken back one by one, so that each must find the carry it started from:
+// Loops in reverse. Steps are taken back one by one, so each needs the carry that it started from.
 //
-// scan        runs once more with that carry, and the results of products, reductions and regions that the derivative
-// reads,
-//             stacked beside its results. This extends the first
-//             scan, which is then not run (share_extended). Everything else in a step is computed again from these.
-// while_loop with max_steps: the same, into buffers of max_steps elements, with a count of the steps. Without a bound
-// only the count is kept. On the way back, carries are
-//             computed again from the nearest of a few snapshots, which are left at the middle of what is still to be
-//               taken back, then at the middle of the rest, and so on:
-//             n steps cost n/2 · log2(n) further ones.
+// scan: the forward scan is replaced by one that also stacks each step's carry and those results of products,
+// reductions and regions that the derivative reads. It extends the first scan, which then does not run
+// (share_extended). Everything else in a step is recomputed from these.
+//
+// while_loop with max_steps: the same, with buffers of max_steps elements and a count of the steps.
+//
+// while_loop without a bound: only the count is kept. On the way back, a carry is recomputed from the nearest of a few
+// snapshots. These are taken at the middle of the remaining steps, then at the middle of the rest, and so on: n steps
+// cost n/2 · log2(n) additional ones.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

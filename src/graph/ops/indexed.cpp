@@ -280,7 +280,7 @@ Values gather_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const std::span<const int> index_axes = axes.subspan(1);
   const Dim extent = batch_extent(x, axes);
   const bool by_index = any_batched(index_axes);
-  if (!by_index) {  // the batch axis of v is taken whole, and stands after the indices' axes
+  if (!by_index) {  // the batch axis of v is taken whole, after the indices' axes
     const Value out = gather(to_front(x[0], axes[0]), Values(indices.begin(), indices.end()), shifted(at.axes),
                              prepend(extent, at.shape));
     return {to_front(out, static_cast<int>(index_shape(indices).size()))};

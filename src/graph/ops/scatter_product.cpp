@@ -59,7 +59,7 @@ Value positions(const Operands& f, const Axes& axes) {
   return position;
 }
 
-/// Returns for each element of a row the product of the elements before it (or behind it) with the same key; equal keys
+/// Returns for each element of a row the product of the elements before it (or after it) with the same key; equal keys
 /// are adjacent.
 Value product_beside(const Value& factors, const Value& keys, bool behind) {
   const int64_t n = factors.shape()[0].bound();

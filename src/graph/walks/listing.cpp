@@ -15,7 +15,7 @@
 namespace weft::graph {
 namespace {
 
-/// A column's cell, and the sentence behind it.
+/// A column's cell, and the sentence that explains it.
 struct Reason {
   None none;
   const char* cell;

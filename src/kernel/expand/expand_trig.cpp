@@ -6,8 +6,8 @@
 //
 // Below 2^18, n pi/2 is taken from |x| in three float32 parts of pi/2 (Cody and Waite, Software Manual for the
 // Elementary Functions, 1980): with fma the first step is exact, and the others round relative to what is left. r
-// leaves [-pi/4, pi/4] by 0.01 at most. (From 2^18 on, some r are so small beside the third part that its rounding
-// shows.)
+// leaves [-pi/4, pi/4] by 0.01 at most. (From 2^18 on, some r are so small compared with the third part that its
+// rounding shows.)
 //
 // From there on n and r come out of the bits of 2/pi (Payne and Hanek, Radian reduction for trigonometric functions,
 // SIGNUM Newsletter 18, 1983). With the mantissa m, |x| = m 2^(e - 23), those bits of 2/pi that make multiples of 4 do

@@ -1,5 +1,5 @@
 #pragma once
-// How a row of the table of scalar operators is written: a specialisation of Row in one of the files beside this one.
+// How a row of the table of scalar operators is written: a specialisation of Row in one of this folder's files.
 //
 //   template <>
 //   struct Row<ScalarOp::log2> : UnaryFunction {

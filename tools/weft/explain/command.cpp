@@ -1,4 +1,4 @@
-// weft explain: the programs behind a trained model, or an exported one.
+// weft explain: the programs of a trained model, or of an exported one.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -42,7 +42,7 @@ class PinnedStaging {
   Context& context_;
   runtime::StagingRing ring_;
   char* memory_ = nullptr;
-  std::vector<EventHandle> events_;  // recorded behind each piece in flight, by slot
+  std::vector<EventHandle> events_;  // recorded after each piece in flight, by slot
   StreamHandle beside_ = nullptr;    // of large copies; made for the first one
   DevicePtr landing_ = 0;
   std::vector<EventHandle> landed_;

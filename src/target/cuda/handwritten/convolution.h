@@ -24,7 +24,7 @@ struct ConvolutionForm {
   int64_t plane_bytes = 0;  // of a buffer: four channels of all pixels that a tile reads
   int64_t shared_bytes = 0;
 
-  int64_t reach() const;  // how far behind a pixel, in the padded line, the last tap reads
+  int64_t reach() const;  // how far after a pixel, on the padded line, the last tap reads
   int64_t tiles(int64_t images) const;
   int64_t weight_bytes() const { return kernel[0] * kernel[1] * in * out * 4; }
   std::string symbol() const;  // "convolution_3x3_32_64_on_14x14_…"

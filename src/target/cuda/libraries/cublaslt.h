@@ -2,18 +2,16 @@
 // Matmuls by cuBLASLt.
 //
 // The rule: cuBLASLt takes a matmul when
-//   - the dtypes are f32·f32→f32 and f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32;
-//     8-bit floats (e4m3·e4m3,
-//     e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them, where k is the contiguous axis of both and m,
-//       n, k are multiples of 16;
+//   - the dtypes are f32·f32→f32 or f64·f64→f64; bf16·bf16 or f16·f16 → the same or f32, summed in f32; s8·s8→s32; or
+//     8-bit floats (e4m3·e4m3, e4m3·e5m2, e5m2·e4m3) → f16, bf16 or f32 on devices that have them, where k is the
+//     contiguous axis of both operands and m, n, k are multiples of 16;
 //   - batch·m·n·k >= cublaslt_min_work;
-//   - one of the last two strides of A, of B and of C is 1 (C's rows, where there is a bias), and nothing overlaps in
-//     C;
-//   - batch axes merge into one, up to cublaslt_max_calls matmuls beside it;
-//   - what follows the matmul is a bias, relu, gelu_tanh (cuBLASLt's gelu is that), or a residual without an
-//     activation; of 16-bit
-//     results gelu_tanh also with what it is applied to as a further result, or its derivative there as a factor;
-//   - cuBLASLt itself knows an algorithm for all that on this device.
+//   - one of the last two strides of A, of B and of C is 1 (that of C's rows, with a bias), and C does not overlap;
+//   - batch axes merge into one, and the remaining ones make up to cublaslt_max_calls calls;
+//   - the epilogue is a bias, relu, gelu_tanh (cuBLASLt's gelu), or a residual without an activation; for 16-bit
+//   results
+//     also gelu_tanh with the pre-activation as an additional result, or with its derivative as a factor;
+//   - cuBLASLt knows an algorithm for all that on this device.
 // Everything else is left to generated code.
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
 // Eigenvalues of general real matrices as a call. A complex number is a pair along one more axis.
 //
-// eig a     a [b…, n, n]: matrices column by column. Results: eigenvalues [b…, n, 2], ascending by real, then by
-//           imaginary parts; eigenvectors [b…, n, n, 2], one after the other, of
-//           length 1. NaN where none are found. A is finite.
+// eig a     a [b…, n, n]: column-major matrices, finite. Results: eigenvalues [b…, n, 2], ascending by real, then by
+//           imaginary parts; eigenvectors [b…, n, n, 2], one after the other, of length 1. NaN if the iteration does
+//           not converge.
 #include <array>
 #include <cmath>
 

@@ -2,10 +2,10 @@
 // or float64 along one more axis.
 //
 // fft z     integers: 1 for the inverse. z [b…, n, 2] → [b…, n, 2]: Σ_j z_j e^(∓2πijk/n).
-// rfft x    x [b…, n] → [b…, n/2 + 1, 2]: the first half of its transform, from which the other half follows.
-// irfft z   integers: n. z [b…, n/2 + 1, 2] → [b…, n]: the inverse of all n, the other half being the conjugate of this
-//           one; imaginary parts that would then have to be
-//           zero (of the first, and with even n of the last) are not looked at.
+// rfft x    x [b…, n] → [b…, n/2 + 1, 2]: the first half of its transform, which determines the other half.
+// irfft z   integers: n. z [b…, n/2 + 1, 2] → [b…, n]: the inverse of all n coefficients, whose other half is the
+//           conjugate of this one. Imaginary parts that must be zero (of the first, and with even n of the last
+//           coefficient) are ignored.
 #include <array>
 #include <cmath>
 #include <complex>

@@ -125,6 +125,9 @@ struct Rules {
   void indexed(const Type& tile, size_t index);
   void loop();
   void when();
+  void leaf();
+  void movement();
+  void access();
   void check();
 };
 
@@ -266,8 +269,8 @@ void Rules::when() {
   }
 }
 
-void Rules::check() {
-  if (!shape_of_inst()) return;
+/// Instructions without arguments.
+void Rules::leaf() {
   const Type int64_type{int64, {}};
   switch (inst.op) {
     case Op::constant:
@@ -286,7 +289,13 @@ void Rules::check() {
         require((inst.type.dtype == int64 || inst.type.dtype == int32) && inst.type.rank() == 1,
                 "the result is int64 or int32 with one axis");
       break;
-    case Op::scalar: scalar(); break;
+    default: require(false, "there is no such instruction");
+  }
+}
+
+/// Instructions that move the elements of a tile, or change their dtype.
+void Rules::movement() {
+  switch (inst.op) {
     case Op::cast:
       if (args(1)) require(arg(0).dims == inst.type.dims, "the shape changes");
       break;
@@ -303,7 +312,6 @@ void Rules::check() {
       require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}},
               "the result is not the transposed argument");
       break;
-    case Op::reduce: reduce(); break;
     case Op::shift:
       if (!args(2)) break;
       require(arg(0).rank() == 1 && arg(0) == inst.type && arg(1) == inst.type,
@@ -324,8 +332,13 @@ void Rules::check() {
               "the result is not one lane of a tile with one axis");
       if (wrong.empty()) require(inst.axis >= 0 && inst.axis < arg(0).dims[0], "there is no such lane");
       break;
-    case Op::dot: dot(); break;
-    case Op::matmul: matmul(); break;
+    default: require(false, "there is no such instruction");
+  }
+}
+
+/// Instructions that touch a parameter or a local buffer.
+void Rules::access() {
+  switch (inst.op) {
     case Op::load:
       if (!args(1 + inst.type.dims.size(), 1)) break;
       slice(inst.type);
@@ -363,9 +376,39 @@ void Rules::check() {
           inst.number == Number::of_int(kernel.locals[static_cast<size_t>(inst.ref) - kernel.params.size()].elements),
           "the number of elements differs from the local buffer's");
       break;
-    case Op::loop: loop(); break;
-    case Op::when: when(); break;
-    case Op::yield: args(inst.args.size()); break;
+    default: require(false, "there is no such instruction");
+  }
+}
+
+void Rules::check() {
+  if (!shape_of_inst()) return;
+  switch (inst.op) {
+    case Op::constant:
+    case Op::program_id:
+    case Op::symbol:
+    case Op::arange: return leaf();
+    case Op::cast:
+    case Op::bitcast:
+    case Op::broadcast:
+    case Op::reshape:
+    case Op::transpose:
+    case Op::shift:
+    case Op::exchange:
+    case Op::extract: return movement();
+    case Op::load:
+    case Op::store:
+    case Op::gather:
+    case Op::scatter:
+    case Op::atomic_add:
+    case Op::prefetch:
+    case Op::alloc: return access();
+    case Op::scalar: return scalar();
+    case Op::reduce: return reduce();
+    case Op::dot: return dot();
+    case Op::matmul: return matmul();
+    case Op::loop: return loop();
+    case Op::when: return when();
+    case Op::yield: args(inst.args.size()); return;
     default: require(false, "there is no such instruction");
   }
 }

@@ -39,6 +39,14 @@ class Grouper {
 
  private:
   void find_roots();
+  void mark(NodeId node);
+  void mark_outputs();
+  void mark_operators();
+  void number_calls();
+  bool read_whole(NodeId node) const;
+  void lay_out_attention();
+  void find_chain(NodeId dot, const NodeCounts& outputs);
+  void mark_operands(NodeId id);
   void mark_gemv_vector(NodeId reduction);
   void mark_gemv_result(NodeId reduction, const NodeCounts& outputs);
   void mark_scatter_rows();

@@ -40,6 +40,7 @@ class DotLowering {
   void inner_form();
 
   // lower/dot/blocks.cpp
+  class Blocks;
   bool blocks_fit() const;
   void blocks_form(bool exchanged);
 

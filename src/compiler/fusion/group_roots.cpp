@@ -1,0 +1,180 @@
+// Which values lie in memory before any group is formed: outputs, results of reductions, dots and calls, and what those
+// read whole; and the layouts of results that may choose theirs.
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "compiler/fusion/grouper.h"
+#include "compiler/region/attention_plan.h"
+#include "compiler/region/dot_plan.h"
+#include "compiler/region/kv_append.h"
+#include "target/target.h"
+
+namespace weft::compiler {
+
+using graph::Op;
+
+/// Finds what lies in memory whatever is fused, and the layouts of results that may choose theirs.
+void Grouper::find_roots() {
+  const NodeCounts outputs = escapes(ir_);
+  mark_outputs();
+  mark_operators();
+  number_calls();
+  lay_out_attention();
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (ir_[id].op == Op::dot) find_chain(id, outputs);
+  for (NodeId id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
+    if (const NodeId cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
+  for (NodeId id = 0; id < ir_.size(); ++id) mark_operands(id);
+  if (target_) mark_scatter_rows();
+  for (const auto& [result, chain] : dot_result_) {
+    for (NodeId operand : {chain.bias, chain.residual})
+      if (operand >= 0) mark(operand);
+    for (NodeId scale : chain.scales) mark(scale);
+  }
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (ir_[id].gemv) mark_gemv_vector(id);
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (ir_[id].gemv) mark_gemv_result(id, outputs);
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (strides_[id].empty()) strides_[id] = row_major_strides(ir_[id].type.shape);
+}
+
+void Grouper::mark(NodeId node) {
+  if (!is_leaf(ir_, node)) base_root_[node] = true;
+}
+
+/// Marks the nodes in whose memory outputs lie, row-major.
+void Grouper::mark_outputs() {
+  for (NodeId id : ir_.outputs) {
+    const NodeId node = output_node(ir_, id);
+    mark(node);
+    if (!is_leaf(ir_, node)) strides_[node] = row_major_strides(ir_[node].type.shape);
+  }
+}
+
+/// Marks the results of operators that no other group computes inline.
+void Grouper::mark_operators() {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
+    const Op op = ir_[id].op;
+    if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) ||
+        ir_[id].materialized)
+      mark(id);
+  }
+}
+
+/// Numbers the calls: the nodes that are results of one call get one number.
+void Grouper::number_calls() {
+  std::map<std::string, int> call_ids;
+  for (NodeId id = 0; id < ir_.size(); ++id) {
+    if (!is_call(ir_[id].op)) continue;
+    auto [it, fresh] = call_ids.try_emplace(call_key(ir_[id]), static_cast<int>(calls_.size()));
+    if (fresh) calls_.emplace_back();
+    calls_[static_cast<size_t>(it->second)].push_back(id);
+    call_of_[id] = it->second;
+  }
+  call_operands_.resize(calls_.size());
+}
+
+/// Returns whether a reader needs the node row-major: calls do, and scatters, which start from it.
+bool Grouper::read_whole(NodeId node) const {
+  const std::span<const NodeId> readers = users_[node];
+  return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+    return (is_call(ir_[reader].op) && !is_attention(ir_[reader])) ||
+           (writes_operand(ir_[reader].op) && ir_[reader].inputs[0] == node);
+  });
+}
+
+/// Chooses the layouts of attention's results, or their parts in one array.
+void Grouper::lay_out_attention() {
+  for (const std::vector<NodeId>& results : calls_) {
+    if (!is_attention(ir_[results[0]])) continue;
+    for (const NodeId id : results)
+      if (strides_[id].empty() && !read_whole(id)) strides_[id] = preferred_strides(ir_, users_, id);
+    pack_results(results);
+  }
+}
+
+/// Finds the epilogue of a dot. Its result is the root in the dot's place. `outputs`: escapes of the graph.
+void Grouper::find_chain(NodeId dot, const NodeCounts& outputs) {
+  DotChain chain = chain_of(dot, outputs);
+  if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second)
+    chain.sum = -1, chain.summed = kernel::OperandSum::none;
+  const NodeId result = chain.result;
+  if (result != dot) {
+    base_root_[dot] = false;
+    mark(result);
+  }
+  dot_result_[result] = chain;
+  if (chain.pre_activation >= 0) {
+    mark(chain.pre_activation);
+    for (const NodeId node : {result, chain.pre_activation}) strides_[node] = row_major_strides(ir_[node].type.shape);
+    if (chain.pre_activation_is == kernel::PreActivation::stored) pre_activation_of_[chain.pre_activation] = result;
+  }
+  if (strides_[result].empty() && !read_whole(result)) strides_[result] = preferred_strides(ir_, users_, result);
+}
+
+/// Marks the operands that a dot, a scatter, a call or a gather reads from memory.
+void Grouper::mark_operands(NodeId id) {
+  const IrNode& node = ir_[id];
+  if (node.op == Op::dot)
+    for (NodeId operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
+  if (writes_operand(node.op))
+    mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+  if (is_attention(node)) {
+    for (size_t k = kv_caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
+      mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
+  } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[id])].empty()) {
+    // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
+    // same.
+    std::vector<NodeId>& operands = call_operands_[static_cast<size_t>(call_of_[id])];
+    for (NodeId operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
+    for (NodeId operand : operands) mark(operand);
+  }
+  if (node.op == Op::gather) {
+    const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
+    if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
+    // A few elements of something large are fetched at once: its memory need not wait for the gather's readers.
+    if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape)))
+      mark(id);
+  }
+}
+
+/// Marks the vector of a GEMV (rewrite/gemv.h) as a root, in its narrow dtype: every program of the GEMV reads it, so
+/// it is computed once, and before any cast that widens it.
+void Grouper::mark_gemv_vector(NodeId reduction) {
+  const auto widens = [&](NodeId id) {
+    return ir_[id].op == Op::cast && is_low_float(ir_[ir_[id].inputs[0]].type.dtype);
+  };
+  std::vector<NodeId> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
+  while (!factors.empty()) {
+    int row = factors.back();
+    factors.pop_back();
+    while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row))
+      row = ir_[row].inputs[0];
+    const bool repeated =
+        is_elementwise(ir_[row].op) && volume(ir_[row].type.shape) == volume(ir_[ir_[reduction].inputs[0]].type.shape);
+    if (ir_[row].op == Op::reduce) continue;
+    if (repeated && ir_[reduction].scaled)
+      factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (ir_[reduction].scaled && ir_[row].op == Op::mul)
+      factors.insert(factors.end(), ir_[row].inputs.begin(), ir_[row].inputs.end());
+    else if (!is_leaf(ir_, row) && ir_[row].op != Op::constant) base_root_[row] = true;
+  }
+}
+
+/// Marks the last value of the elementwise chain that a GEMV's result alone goes through: the vector of the next GEMV.
+void Grouper::mark_gemv_result(NodeId reduction, const NodeCounts& outputs) {
+  int last = reduction;
+  for (NodeId id = reduction;;) {
+    const std::span<const NodeId> readers = users_[id];
+    if (readers.size() != 1 || outputs[id] > 0 || (id != reduction && base_root_[id])) break;
+    id = readers[0];
+    if (is_elementwise(ir_[id].op)) last = id;
+    else if (ir_[id].op != Op::reshape) break;
+  }
+  base_root_[last] = true;
+  gemv_results_.insert(last);
+}
+
+}  // namespace weft::compiler

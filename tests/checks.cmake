@@ -26,6 +26,7 @@ endif()
 
 weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_lines 60 ${Python3_EXECUTABLE} ${checks}/check_lines.py ${PROJECT_SOURCE_DIR})
+weft_check(check_unity 60 ${Python3_EXECUTABLE} ${checks}/check_unity.py ${PROJECT_SOURCE_DIR})
 weft_check(check_words 120 ${Python3_EXECUTABLE} ${checks}/check_words.py ${PROJECT_SOURCE_DIR})
 weft_check(check_headers 60 ${Python3_EXECUTABLE} ${checks}/check_headers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)

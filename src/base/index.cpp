@@ -10,7 +10,7 @@ namespace weft::ix {
 
 namespace {
 
-size_t mix(size_t h, uint64_t v) {
+size_t mix_hash(size_t h, uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15ull;
   return h ^ (h >> 29);
 }
@@ -20,12 +20,13 @@ uint32_t add_sizes(uint64_t a, uint64_t b) { return static_cast<uint32_t>(std::m
 }  // namespace
 
 size_t NodeHash::operator()(const Node* n) const noexcept {
-  size_t h = mix(static_cast<size_t>(n->kind) + 1, static_cast<uint64_t>(n->value));
-  return mix(mix(h, reinterpret_cast<uintptr_t>(n->a)), reinterpret_cast<uintptr_t>(n->b));
+  size_t h = mix_hash(static_cast<size_t>(n->kind) + 1, static_cast<uint64_t>(n->value));
+  return mix_hash(mix_hash(h, reinterpret_cast<uintptr_t>(n->a)), reinterpret_cast<uintptr_t>(n->b));
 }
 
 size_t RequestHash::operator()(const Request& r) const noexcept {
-  return mix(mix(static_cast<size_t>(r.kind) + 1, reinterpret_cast<uintptr_t>(r.a)), reinterpret_cast<uintptr_t>(r.b));
+  return mix_hash(mix_hash(static_cast<size_t>(r.kind) + 1, reinterpret_cast<uintptr_t>(r.a)),
+                  reinterpret_cast<uintptr_t>(r.b));
 }
 
 const Node* Builder::constant(int64_t v) { return make(Kind::constant, v, nullptr, nullptr); }

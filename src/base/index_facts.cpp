@@ -10,11 +10,11 @@ namespace weft::ix {
 
 namespace {
 
-uint64_t magnitude(Wide v) { return static_cast<uint64_t>(v < 0 ? -v : v); }
+uint64_t wide_magnitude(Wide v) { return static_cast<uint64_t>(v < 0 ? -v : v); }
 
 /// Returns the gcd of two moduli (0 means a value known exactly), if int64 can hold it.
 int64_t common_modulus(Wide a, Wide b) {
-  const uint64_t g = std::gcd(magnitude(a), magnitude(b));
+  const uint64_t g = std::gcd(wide_magnitude(a), wide_magnitude(b));
   return g > static_cast<uint64_t>(INT64_MAX) ? 1 : static_cast<int64_t>(g);
 }
 

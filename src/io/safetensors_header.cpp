@@ -34,7 +34,7 @@ uint64_t offset_of(std::string_view text, const std::string& name) {
   return 8 + (at == std::string_view::npos ? 0 : at);
 }
 
-json parse(const std::string& file, std::string_view text) {
+json parse_header(const std::string& file, std::string_view text) {
   // Throws for names that occur twice, of which the parser would silently keep the last. Depth: {name: {field:
   // [number]}} and no more.
   std::vector<std::set<std::string>> open;
@@ -66,7 +66,7 @@ class HeaderReader {
     // The parser takes a zero byte for the end of its input.
     if (const size_t zero = text_.find('\0'); zero != std::string_view::npos)
       fail_at(file_, "the header is not JSON", 8 + zero);
-    const json root = parse(file_, text_);
+    const json root = parse_header(file_, text_);
     SafetensorsHeader header;
     for (const auto& [name, value] : root.items()) {
       if (name == "__metadata__") header.metadata = read_metadata(value);

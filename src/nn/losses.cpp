@@ -14,7 +14,7 @@ namespace weft::nn::losses {
 
 namespace {
 
-array as(double value, const array& like) { return array(value, like.dtype()); }
+array number_like(double value, const array& like) { return array(value, like.dtype()); }
 
 array reduced(const array& each, Reduction reduction) {
   switch (reduction) {
@@ -49,8 +49,8 @@ array equal_difference(const char* op, const array& inputs, const array& targets
 
 array distance(const array& a, const array& b, int axis, int p, float eps) {
   const array d = a - b;
-  if (p == 2) return sqrt(sum(square(d), axis) + as(eps, d));
-  return power(sum(power(abs(d), as(p, d)), axis) + as(eps, d), as(1.0 / p, d));
+  if (p == 2) return sqrt(sum(square(d), axis) + number_like(eps, d));
+  return power(sum(power(abs(d), number_like(p, d)), axis) + number_like(eps, d), number_like(1.0 / p, d));
 }
 
 bool is_last(const array& a, int axis) { return axis == -1 || axis + 1 == static_cast<int>(a.ndim()); }
@@ -63,9 +63,9 @@ array classes_last(const array& a, int axis) { return is_last(a, axis) ? a : mov
 array soft_cross_entropy(const array& scores, const array& targets, bool probabilities, float smoothing) {
   // As MLX computes it, which matters where probabilities do not sum to 1.
   const array below = scores - stop_gradient(max(scores, -1, true));
-  const array sums = logsumexp(below, -1), share = as(smoothing, scores);
+  const array sums = logsumexp(below, -1), share = number_like(smoothing, scores);
   const array chosen = probabilities ? sums - sum(below * targets, -1) : fast::cross_entropy(below, targets);
-  return smoothing == 0 ? chosen : chosen * (as(1, scores) - share) + (sums - mean(below, -1)) * share;
+  return smoothing == 0 ? chosen : chosen * (number_like(1, scores) - share) + (sums - mean(below, -1)) * share;
 }
 
 }  // namespace
@@ -97,9 +97,10 @@ array binary_cross_entropy(const array& inputs, const array& targets, const Bina
   const char* op = "losses.binary_cross_entropy";
   check_same(op, inputs, targets);
   const array x = precise(op, "the inputs", inputs), t = precise(op, "the targets", targets);
-  const auto bounded_log = [&](const array& p) { return maximum(log(p), as(-100, p)); };
-  array each = options.with_logits ? logaddexp(as(0, x), x) - x * t
-                                   : -(t * bounded_log(x) + (as(1, x) - t) * bounded_log(as(1, x) - x));
+  const auto bounded_log = [&](const array& p) { return maximum(log(p), number_like(-100, p)); };
+  array each = options.with_logits
+                   ? logaddexp(number_like(0, x), x) - x * t
+                   : -(t * bounded_log(x) + (number_like(1, x) - t) * bounded_log(number_like(1, x) - x));
   if (options.weights) each = each * astype(*options.weights, each.dtype());
   return reduced(each, options.reduction);
 }
@@ -115,19 +116,22 @@ array mse_loss(const array& predictions, const array& targets, Reduction reducti
 array smooth_l1_loss(const array& predictions, const array& targets, float beta, Reduction reduction) {
   if (!(beta > 0)) throw_invalid("losses.smooth_l1_loss", "beta must be positive; it is " + std::to_string(beta));
   const array d = equal_difference("losses.smooth_l1_loss", predictions, targets), size = abs(d);
-  return reduced(where(size < as(beta, d), square(d) * as(0.5 / beta, d), size - as(0.5 * beta, d)), reduction);
+  return reduced(
+      where(size < number_like(beta, d), square(d) * number_like(0.5 / beta, d), size - number_like(0.5 * beta, d)),
+      reduction);
 }
 
 array huber_loss(const array& inputs, const array& targets, float delta, Reduction reduction) {
   if (!(delta > 0)) throw_invalid("losses.huber_loss", "delta must be positive; it is " + std::to_string(delta));
   const array d = difference("losses.huber_loss", inputs, targets), size = abs(d);
-  return reduced(where(size <= as(delta, d), square(d) * as(0.5, d), (size - as(0.5 * delta, d)) * as(delta, d)),
+  return reduced(where(size <= number_like(delta, d), square(d) * number_like(0.5, d),
+                       (size - number_like(0.5 * delta, d)) * number_like(delta, d)),
                  reduction);
 }
 
 array log_cosh_loss(const array& inputs, const array& targets, Reduction reduction) {
   const array d = difference("losses.log_cosh_loss", inputs, targets);
-  return reduced(logaddexp(d, -d) - as(std::numbers::ln2, d), reduction);
+  return reduced(logaddexp(d, -d) - number_like(std::numbers::ln2, d), reduction);
 }
 
 array nll_loss(const array& inputs, const array& targets, int axis, Reduction reduction) {
@@ -146,9 +150,9 @@ array gaussian_nll_loss(const array& inputs, const array& targets, const array& 
   const char* op = "losses.gaussian_nll_loss";
   check_same(op, inputs, vars);
   const array d = equal_difference(op, inputs, targets), wide = precise(op, "the variances", vars),
-              var = maximum(wide, as(eps, wide));
-  const array each = as(0.5, d) * (log(var) + square(d) / var);
-  return reduced(full ? each + as(0.5 * std::log(2 * std::numbers::pi), d) : each, reduction);
+              var = maximum(wide, number_like(eps, wide));
+  const array each = number_like(0.5, d) * (log(var) + square(d) / var);
+  return reduced(full ? each + number_like(0.5 * std::log(2 * std::numbers::pi), d) : each, reduction);
 }
 
 array kl_div_loss(const array& inputs, const array& targets, int axis, Reduction reduction) {
@@ -164,19 +168,19 @@ array triplet_loss(const array& anchors, const array& positives, const array& ne
   const array a = precise(op, "the anchors", anchors);
   const array near = distance(a, precise(op, "the positives", positives), axis, p, eps),
               far = distance(a, precise(op, "the negatives", negatives), axis, p, eps);
-  return reduced(relu(near - far + as(margin, a)), reduction);
+  return reduced(relu(near - far + number_like(margin, a)), reduction);
 }
 
 array hinge_loss(const array& inputs, const array& targets, Reduction reduction) {
   const array x = precise("losses.hinge_loss", "the inputs", inputs);
-  return reduced(relu(as(1, x) - x * precise("losses.hinge_loss", "the targets", targets)), reduction);
+  return reduced(relu(number_like(1, x) - x * precise("losses.hinge_loss", "the targets", targets)), reduction);
 }
 
 array cosine_similarity_loss(const array& x1, const array& x2, int axis, float eps, Reduction reduction) {
   const char* op = "losses.cosine_similarity_loss";
   const array a = precise(op, "x1", x1), b = precise(op, "x2", x2);
   const array norms = sqrt(sum(square(a), axis)) * sqrt(sum(square(b), axis));
-  return reduced(sum(a * b, axis) / maximum(norms, as(eps, norms)), reduction);
+  return reduced(sum(a * b, axis) / maximum(norms, number_like(eps, norms)), reduction);
 }
 
 array margin_ranking_loss(const array& inputs1, const array& inputs2, const array& targets, float margin,
@@ -184,8 +188,8 @@ array margin_ranking_loss(const array& inputs1, const array& inputs2, const arra
   const char* op = "losses.margin_ranking_loss";
   const array d = equal_difference(op, inputs1, inputs2);
   check_same(op, d, targets);
-  const array each = as(margin, d) - precise(op, "the targets", targets) * d;
-  return reduced(maximum(as(0, each), each), reduction);
+  const array each = number_like(margin, d) - precise(op, "the targets", targets) * d;
+  return reduced(maximum(number_like(0, each), each), reduction);
 }
 
 }  // namespace weft::nn::losses

@@ -29,7 +29,7 @@ std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "." + name;
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string joined_names(const std::vector<std::string>& names) {
   std::string out;
   for (const auto& n : names) out += (out.empty() ? "" : ", ") + n;
   return out;
@@ -53,7 +53,7 @@ void check_values(const std::string& where, const std::string& file,
   std::sort(unknown.begin(), unknown.end());
   std::string message;
   auto say = [&](const char* what, const std::vector<std::string>& names) {
-    if (!names.empty()) message += (message.empty() ? "" : "; ") + std::string(what) + listed(names);
+    if (!names.empty()) message += (message.empty() ? "" : "; ") + std::string(what) + joined_names(names);
   };
   say("wrong shape: ", misshapen);
   if (strict) say("missing: ", missing);

@@ -10,8 +10,8 @@ namespace weft::nn {
 
 namespace {
 
-std::vector<int64_t> for_axes(const char* op, const char* what, const std::vector<int>& given, size_t space,
-                              int least) {
+std::vector<int64_t> window_axes(const char* op, const char* what, const std::vector<int>& given, size_t space,
+                                 int least) {
   if (given.size() != 1 && given.size() != space)
     throw_invalid(op, std::string(what) + " needs one number, or one for each of " + std::to_string(space) +
                           " axes; got " + std::to_string(given.size()));
@@ -37,9 +37,9 @@ Windows windows(const char* op, const array& x, const std::vector<int>& kernel, 
     throw_invalid(op, "the input must be floating, [batch, space…, channels]; it is " + to_string(x.shape()) + " " +
                           dtype_name(x.dtype()));
   const size_t space = x.ndim() - 2;
-  const auto size = for_axes(op, "the kernel", kernel, space, 1),
-             step = stride.empty() ? size : for_axes(op, "stride", stride, space, 1),
-             edge = padding.empty() ? std::vector<int64_t>(space, 0) : for_axes(op, "padding", padding, space, 0);
+  const auto size = window_axes(op, "the kernel", kernel, space, 1),
+             step = stride.empty() ? size : window_axes(op, "stride", stride, space, 1),
+             edge = padding.empty() ? std::vector<int64_t>(space, 0) : window_axes(op, "padding", padding, space, 0);
   std::vector<int64_t> around(x.ndim(), 0);
   for (size_t k = 0; k < space; ++k) {
     if (2 * edge[k] > size[k])

@@ -10,7 +10,7 @@ namespace weft::nn {
 
 namespace {
 
-array started(const char* op, std::initializer_list<int64_t> shape, int64_t hidden) {
+array initial_weight(const char* op, std::initializer_list<int64_t> shape, int64_t hidden) {
   return init::uniform(sizes(op, shape), -bound_of(hidden), bound_of(hidden));
 }
 
@@ -38,7 +38,7 @@ array start_of(const char* op, const array& x, const std::optional<array>& given
 
 array time_last(const array& steps) { return moveaxis(steps, 0, -2); }
 
-std::string described(const char* name, const Parameter& weight, int64_t gates) {
+std::string describe_cells(const char* name, const Parameter& weight, int64_t gates) {
   const Shape& s = weight.value().shape();
   return std::string(name) + "(" + number(s[1]) + ", " + std::to_string(s[0].bound() / gates) + ")";
 }
@@ -46,9 +46,9 @@ std::string described(const char* name, const Parameter& weight, int64_t gates) 
 }  // namespace
 
 RNN::RNN(Scope scope, int64_t in, int64_t hidden, bool with_bias, Nonlinearity f)
-    : Layer(std::move(scope)), Wxh(*this, "Wxh", started("RNN", {hidden, in}, hidden)),
-      Whh(*this, "Whh", started("RNN", {hidden, hidden}, hidden)), f_(std::move(f)) {
-  if (with_bias) bias.emplace(*this, "bias", started("RNN", {hidden}, hidden));
+    : Layer(std::move(scope)), Wxh(*this, "Wxh", initial_weight("RNN", {hidden, in}, hidden)),
+      Whh(*this, "Whh", initial_weight("RNN", {hidden, hidden}, hidden)), f_(std::move(f)) {
+  if (with_bias) bias.emplace(*this, "bias", initial_weight("RNN", {hidden}, hidden));
 }
 
 array RNN::operator()(const array& x, const std::optional<array>& hidden) const {
@@ -60,14 +60,14 @@ array RNN::operator()(const array& x, const std::optional<array>& hidden) const 
   return time_last(scan(step, {start_of("RNN", x, hidden, Whh.value().shape(0))}, {inputs}).second[0]);
 }
 
-std::string RNN::describe() const { return described("RNN", Wxh, 1); }
+std::string RNN::describe() const { return describe_cells("RNN", Wxh, 1); }
 
 GRU::GRU(Scope scope, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(scope)), Wx(*this, "Wx", started("GRU", {3 * hidden, in}, hidden)),
-      Wh(*this, "Wh", started("GRU", {3 * hidden, hidden}, hidden)) {
+    : Layer(std::move(scope)), Wx(*this, "Wx", initial_weight("GRU", {3 * hidden, in}, hidden)),
+      Wh(*this, "Wh", initial_weight("GRU", {3 * hidden, hidden}, hidden)) {
   if (!with_bias) return;
-  b.emplace(*this, "b", started("GRU", {3 * hidden}, hidden));
-  bhn.emplace(*this, "bhn", started("GRU", {hidden}, hidden));
+  b.emplace(*this, "b", initial_weight("GRU", {3 * hidden}, hidden));
+  bhn.emplace(*this, "bhn", initial_weight("GRU", {hidden}, hidden));
 }
 
 array GRU::operator()(const array& x, const std::optional<array>& hidden) const {
@@ -83,12 +83,12 @@ array GRU::operator()(const array& x, const std::optional<array>& hidden) const 
   return time_last(scan(step, {start_of("GRU", x, hidden, Wh.value().shape(1))}, {inputs}).second[0]);
 }
 
-std::string GRU::describe() const { return described("GRU", Wx, 3); }
+std::string GRU::describe() const { return describe_cells("GRU", Wx, 3); }
 
 LSTM::LSTM(Scope scope, int64_t in, int64_t hidden, bool with_bias)
-    : Layer(std::move(scope)), Wx(*this, "Wx", started("LSTM", {4 * hidden, in}, hidden)),
-      Wh(*this, "Wh", started("LSTM", {4 * hidden, hidden}, hidden)) {
-  if (with_bias) bias.emplace(*this, "bias", started("LSTM", {4 * hidden}, hidden));
+    : Layer(std::move(scope)), Wx(*this, "Wx", initial_weight("LSTM", {4 * hidden, in}, hidden)),
+      Wh(*this, "Wh", initial_weight("LSTM", {4 * hidden, hidden}, hidden)) {
+  if (with_bias) bias.emplace(*this, "bias", initial_weight("LSTM", {4 * hidden}, hidden));
 }
 
 std::pair<array, array> LSTM::run(const array& x, const std::optional<array>& hidden,
@@ -105,6 +105,6 @@ std::pair<array, array> LSTM::run(const array& x, const std::optional<array>& hi
   return {time_last(all[0]), time_last(all[1])};
 }
 
-std::string LSTM::describe() const { return described("LSTM", Wx, 4); }
+std::string LSTM::describe() const { return describe_cells("LSTM", Wx, 4); }
 
 }  // namespace weft::nn

@@ -7,7 +7,7 @@ namespace weft::optim {
 
 namespace {
 
-AdafactorOptions checked(AdafactorOptions o) {
+AdafactorOptions checked_adafactor(AdafactorOptions o) {
   check_not_negative("Adafactor", "eps1", o.eps1);
   check_not_negative("Adafactor", "eps2", o.eps2);
   check_not_negative("Adafactor", "weight_decay", o.weight_decay);
@@ -39,7 +39,7 @@ Adafactor::Adafactor(Parameters parameters, AdafactorOptions options)
             return slots;
           },
           {{"beta2", 0}}, options.weight_decay, options.decays),
-      options_(checked(std::move(options))) {}
+      options_(checked_adafactor(std::move(options))) {}
 
 void Adafactor::advance() {
   const array count = astype(step, float32);

@@ -17,7 +17,7 @@ Options checked_adam(const char* op, Options o) {
   return o;
 }
 
-RmspropOptions checked(RmspropOptions o) {
+RmspropOptions checked_adaptive(RmspropOptions o) {
   check_share("RMSprop", "alpha", o.alpha);
   check_not_negative("RMSprop", "eps", o.eps);
   check_not_negative("RMSprop", "momentum", o.momentum);
@@ -25,14 +25,14 @@ RmspropOptions checked(RmspropOptions o) {
   return o;
 }
 
-AdagradOptions checked(AdagradOptions o) {
+AdagradOptions checked_adaptive(AdagradOptions o) {
   check_not_negative("Adagrad", "eps", o.eps);
   check_not_negative("Adagrad", "weight_decay", o.weight_decay);
   check_not_negative("Adagrad", "initial_accumulator", o.initial_accumulator);
   return o;
 }
 
-AdadeltaOptions checked(AdadeltaOptions o) {
+AdadeltaOptions checked_adaptive(AdadeltaOptions o) {
   check_share("AdaDelta", "rho", o.rho);
   check_not_negative("AdaDelta", "eps", o.eps);
   check_not_negative("AdaDelta", "weight_decay", o.weight_decay);
@@ -118,7 +118,7 @@ array Adamax::rule(size_t index, const array& value, const array& gradient, std:
 RMSprop::RMSprop(Parameters parameters, RmspropOptions options)
     : RuleOptimizer(std::move(parameters), options.learning_rate, alike(rmsprop_slots(options)), {},
                     options.weight_decay, options.decays),
-      options_(checked(std::move(options))) {}
+      options_(checked_adaptive(std::move(options))) {}
 
 array RMSprop::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
@@ -136,7 +136,7 @@ array RMSprop::rule(size_t index, const array& value, const array& gradient, std
 Adagrad::Adagrad(Parameters parameters, AdagradOptions options)
     : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"sum"}, options.initial_accumulator), {},
                     options.weight_decay, options.decays),
-      options_(checked(std::move(options))) {}
+      options_(checked_adaptive(std::move(options))) {}
 
 array Adagrad::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
@@ -147,7 +147,7 @@ array Adagrad::rule(size_t index, const array& value, const array& gradient, std
 AdaDelta::AdaDelta(Parameters parameters, AdadeltaOptions options)
     : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"square_avg", "acc_delta"}), {},
                     options.weight_decay, options.decays),
-      options_(checked(std::move(options))) {}
+      options_(checked_adaptive(std::move(options))) {}
 
 array AdaDelta::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay), eps = as(options_.eps, value);

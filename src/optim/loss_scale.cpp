@@ -9,11 +9,11 @@ namespace weft::optim {
 namespace {
 
 template <class T>
-array scalar(T value, Dtype dtype) {
+array scalar_array(T value, Dtype dtype) {
   return array::from_data(&value, {}, dtype);
 }
 
-LossScaleOptions checked(LossScaleOptions o) {
+LossScaleOptions checked_scale(LossScaleOptions o) {
   if (!(o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1 && o.largest >= o.initial))
     throw_invalid("LossScale",
                   "initial must be positive, growth at least 1, backoff between 0 and 1, interval at least 1, largest "
@@ -30,8 +30,8 @@ array all_finite(const std::vector<array>& gradients) {
 }  // namespace
 
 LossScale::LossScale(LossScaleOptions options)
-    : scale(scalar(checked(options).initial, float32)), good(scalar(0, int32)), skipped(scalar(0, int32)),
-      options_(options) {}
+    : scale(scalar_array(checked_scale(options).initial, float32)), good(scalar_array(0, int32)),
+      skipped(scalar_array(0, int32)), options_(options) {}
 
 array LossScale::operator()(const array& loss) const {
   const array wide = loss.dtype() == float64 ? loss : astype(loss, float32);

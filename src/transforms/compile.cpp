@@ -162,8 +162,9 @@ std::vector<array> wrap_outputs(const Traced& traced, std::vector<Storage> stora
   return outputs;
 }
 
-std::vector<array> run(const Traced& traced, const std::vector<graph::Type>& types, const std::vector<array>& arguments,
-                       const std::vector<array*>& states, const SymbolValues& symbols) {
+std::vector<array> run_traced(const Traced& traced, const std::vector<graph::Type>& types,
+                              const std::vector<array>& arguments, const std::vector<array*>& states,
+                              const SymbolValues& symbols) {
   std::vector<bool> updated(traced.states, false);
   for (const compiler::Update& u : traced.updates) updated[static_cast<size_t>(u.input)] = true;
   // Holds old values that outlive the call, so that they count as shared.
@@ -216,7 +217,7 @@ std::vector<array> call(Compiled& compiled, const std::vector<array>& arguments)
   if (implicit_key) states.push_back(sequence);
   const auto traced = lookup_or_trace(compiled, types, arguments, states, implicit_key);
   detail::realise_all(input_values(arguments, states));
-  return run(*traced, types, arguments, states, symbols);
+  return run_traced(*traced, types, arguments, states, symbols);
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ std::vector<int> axes_or_zeros(const char* what, std::vector<int> axes, size_t c
   return axes;
 }
 
-std::vector<array> run(const ArrayFunction& fun, const std::vector<int>& in_axes, const std::vector<int>& out_axes,
-                       const std::vector<array>& arguments) {
+std::vector<array> run_batched(const ArrayFunction& fun, const std::vector<int>& in_axes,
+                               const std::vector<int>& out_axes, const std::vector<array>& arguments) {
   Call call = placeholders_for(arguments, axes_or_zeros("argument", in_axes, arguments.size()));
   detail::Trace trace(detail::Trace::Kind::batch);
   trace.set_extent(call.extent);
@@ -103,14 +103,15 @@ std::vector<array> run(const ArrayFunction& fun, const std::vector<int>& in_axes
 
 ArrayFunction vmap(const ArrayFunction& fun, const std::vector<int>& in_axes, const std::vector<int>& out_axes) {
   require_axes(in_axes, out_axes);
-  return
-      [fun, in_axes, out_axes](const std::vector<array>& arguments) { return run(fun, in_axes, out_axes, arguments); };
+  return [fun, in_axes, out_axes](const std::vector<array>& arguments) {
+    return run_batched(fun, in_axes, out_axes, arguments);
+  };
 }
 
 UnaryFunction vmap(const UnaryFunction& fun, int in_axis, int out_axis) {
   require_axes({in_axis}, {out_axis});
   return [fun = transforms::as_array_function(fun), in_axis, out_axis](const array& a) {
-    return run(fun, {in_axis}, {out_axis}, {a})[0];
+    return run_batched(fun, {in_axis}, {out_axis}, {a})[0];
   };
 }
 
@@ -118,7 +119,7 @@ BinaryFunction vmap(const BinaryFunction& fun, int in_axis_a, int in_axis_b, int
   require_axes({in_axis_a, in_axis_b}, {out_axis});
   const ArrayFunction on_both = [fun](const std::vector<array>& a) { return std::vector<array>{fun(a[0], a[1])}; };
   return [on_both, in_axis_a, in_axis_b, out_axis](const array& a, const array& b) {
-    return run(on_both, {in_axis_a, in_axis_b}, {out_axis}, {a, b})[0];
+    return run_batched(on_both, {in_axis_a, in_axis_b}, {out_axis}, {a, b})[0];
   };
 }
 

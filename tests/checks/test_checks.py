@@ -126,6 +126,31 @@ class Lines(Tree):
         self.assertEqual(self.check("docs/a.md", "x" * 121)[0], 0)
 
 
+class Unity(Tree):
+    LOCAL = "namespace weft {{\nnamespace {{\n\nint {0}(int x) {{ return x; }}\n\n}}  // namespace\n}}\n"
+
+    def check(self, first, second):
+        self.write("src/a/one.cpp", first)
+        self.write("src/a/two.cpp", second)
+        return run("check_unity.py", self.root)
+
+    def test_own_names_are_right(self):
+        code, output = self.check(self.LOCAL.format("one"), self.LOCAL.format("two"))
+        self.assertEqual(code, 0, output)
+
+    def test_the_same_name_twice(self):
+        self.assertIn("half is a function of two.cpp, too", self.check(*[self.LOCAL.format("half")] * 2)[1])
+
+    def test_a_hidden_function(self):
+        self.assertIn("check hides the function that two.cpp calls",
+                      self.check(self.LOCAL.format("check"), "void f() {\n  check(1);\n}\n")[1])
+
+    def test_members_and_other_folders(self):
+        self.write("src/b/two.cpp", self.LOCAL.format("half"))
+        code, output = self.check(self.LOCAL.format("half"), "void f(A& a) {\n  a.half(1);\n  ix::half(2);\n}\n")
+        self.assertEqual(code, 0, output)
+
+
 class Warnings(Tree):
     PRESETS = {"configurePresets": [
         {"name": "base", "hidden": True, "cacheVariables": {"CMAKE_BUILD_TYPE": "Release"}},

@@ -23,15 +23,15 @@ std::pair<graph::Value, graph::Value> coordinates(const char* op, Dim n, Dim m) 
   return {graph::iota(shape, 0, int32), graph::iota(shape, 1, int32)};
 }
 
-graph::Value shifted(const graph::Value& rows, int k) {
+graph::Value shifted_rows(const graph::Value& rows, int k) {
   return k == 0 ? rows : graph::binary(graph::Op::add, rows, graph::constant(int32, Number::of_int(k)));
 }
 
 array triangle(const char* op, const array& x, int k, bool lower) {
   if (x.ndim() < 2) throw_invalid(op, "the array must have at least two dimensions, got " + detail::describe(x));
   const auto [rows, columns] = coordinates(op, x.shape(-2), x.shape(-1));
-  const graph::Value inside = lower ? graph::binary(graph::Op::le, columns, shifted(rows, k))
-                                    : graph::binary(graph::Op::le, shifted(rows, k), columns);
+  const graph::Value inside = lower ? graph::binary(graph::Op::le, columns, shifted_rows(rows, k))
+                                    : graph::binary(graph::Op::le, shifted_rows(rows, k), columns);
   return array(graph::select(graph::broadcast(inside, x.shape()), x.value(), graph::zeros_like(x.value())));
 }
 
@@ -91,14 +91,14 @@ array ones_like(const array& a, StreamOrDevice s) { return filled("ones_like", a
 array eye(int n, int m, int k, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("eye", s);
   const auto [rows, columns] = coordinates("eye", n, m);
-  return astype(array(graph::binary(graph::Op::eq, columns, shifted(rows, k))), dtype, s);
+  return astype(array(graph::binary(graph::Op::eq, columns, shifted_rows(rows, k))), dtype, s);
 }
 array eye(int n, StreamOrDevice s) { return eye(n, n, 0, float32, s); }
 
 array tri(int n, int m, int k, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("tri", s);
   const auto [rows, columns] = coordinates("tri", n, m);
-  return astype(array(graph::binary(graph::Op::le, columns, shifted(rows, k))), dtype, s);
+  return astype(array(graph::binary(graph::Op::le, columns, shifted_rows(rows, k))), dtype, s);
 }
 array tril(array x, int k, StreamOrDevice s) {
   const detail::OnStream on_stream("tril", s);

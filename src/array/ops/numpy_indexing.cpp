@@ -169,7 +169,7 @@ const array* lone_mask(const std::vector<Index>& indices, const array& a, const 
 // Scatters the values into the flattened array. The flat positions of the selected elements are the numbers 0, 1, …,
 // indexed like the array.
 template <class Scatter>
-array scattered(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
+array scattered_by_plan(const array& a, const Plan& plan, const array& values, Scatter&& scatter_with) {
   const auto n = static_cast<int64_t>(a.size());
   const array indices_of_all(graph::reshape(graph::iota({n}, 0, n <= INT32_MAX ? int32 : int64), a.shape()));
   const array positions = selected(indices_of_all, plan, {});
@@ -199,7 +199,7 @@ array set_block(const array& a, const Plan& plan, const array& values) {
 
 array set_planned(const array& a, const Plan& plan, const array& values) {
   if (plain_block(plan)) return set_block(a, plan, values);
-  return scattered(a, plan, values, [](const array& flat, const array& positions, const array& updates) {
+  return scattered_by_plan(a, plan, values, [](const array& flat, const array& positions, const array& updates) {
     return scatter(flat, positions, updates, 0);
   });
 }
@@ -214,7 +214,7 @@ array combined(const array& a, const std::vector<Index>& indices, const array& v
                Scatter scatter_with) {
   const Plan plan = plan_of(a, indices);
   if (!plan.advanced) return set_planned(a, plan, op(selected(a, plan, {}), astype(values, a.dtype()), {}));
-  return scattered(a, plan, values, [&](const array& flat, const array& positions, const array& updates) {
+  return scattered_by_plan(a, plan, values, [&](const array& flat, const array& positions, const array& updates) {
     return scatter_with(flat, {positions}, updates, {0}, {});
   });
 }

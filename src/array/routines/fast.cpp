@@ -15,7 +15,7 @@ namespace {
 
 using detail::describe;
 
-void require_float(const char* op, const array& a) {
+void require_float_array(const char* op, const array& a) {
   if (!is_float(a.dtype())) throw_invalid(op, "a floating type is needed, got " + describe(a));
 }
 
@@ -82,7 +82,7 @@ graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, f
 array layer_norm(const array& x, const std::optional<array>& weight, const std::optional<array>& bias, float eps,
                  StreamOrDevice s) {
   const detail::OnStream on_stream("layer_norm", s);
-  require_float("layer_norm", x);
+  require_float_array("layer_norm", x);
   if (x.ndim() == 0) throw_invalid("layer_norm", "an array with at least one dimension is needed, got " + describe(x));
   Dtype dtype = x.dtype();
   for (const std::optional<array>& v : {weight, bias})
@@ -157,7 +157,7 @@ array cached_attention(const array& queries, const array& keys, const array& val
 // Losses of 16-bit logits are computed and returned in float32.
 array cross_entropy(const array& logits, const array& targets, StreamOrDevice s) {
   const detail::OnStream on_stream("cross_entropy", s);
-  require_float("cross_entropy", logits);
+  require_float_array("cross_entropy", logits);
   detail::require_integer("cross_entropy", "targets", targets);
   if (logits.ndim() != targets.ndim() + 1 ||
       !std::equal(targets.shape().begin(), targets.shape().end(), logits.shape().begin()))

@@ -55,7 +55,7 @@ Value completed(const Value& u) {
 }
 
 /// Returns pairs along the last axis as complex64.
-array as_complex(const Value& pairs) {
+array complex_of_pairs(const Value& pairs) {
   const std::vector<array> parts = unstack(astype(array(pairs), float32), -1);
   return array(graph::complex(parts[0].value(), parts[1].value()));
 }
@@ -281,11 +281,11 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
 
 std::pair<array, array> eig(const array& a, StreamOrDevice s) {
   const lg::Eigen f = lg::eig(matrices("eig", a, true, s).v);
-  return {as_complex(f.values), as_complex(f.vectors)};
+  return {complex_of_pairs(f.values), complex_of_pairs(f.vectors)};
 }
 
 array eigvals(const array& a, StreamOrDevice s) {
-  return as_complex(lg::eig(matrices("eigvals", a, true, s).v).values);
+  return complex_of_pairs(lg::eig(matrices("eigvals", a, true, s).v).values);
 }
 
 std::pair<array, array> eigh(const array& a, std::string UPLO, StreamOrDevice s) {

@@ -111,7 +111,7 @@ std::vector<std::complex<double>> transform(const std::vector<std::complex<doubl
   return out;
 }
 
-std::vector<std::complex<double>> pairs(const HostTensor& t) {
+std::vector<std::complex<double>> complex_pairs(const HostTensor& t) {
   std::vector<std::complex<double>> out;
   for (size_t k = 0; k + 1 < t.data.size(); k += 2) out.emplace_back(t.data[k].real(), t.data[k + 1].real());
   return out;
@@ -120,7 +120,7 @@ std::vector<std::complex<double>> pairs(const HostTensor& t) {
 std::vector<HostTensor> fft_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result{out[0], {}};
   const Shape& shape = in[0].type.shape;
-  for (const auto& z : transform(pairs(in[0]), shape[shape.size() - 2].bound(), attrs.integers[0] != 0))
+  for (const auto& z : transform(complex_pairs(in[0]), shape[shape.size() - 2].bound(), attrs.integers[0] != 0))
     for (const double part : {z.real(), z.imag()})
       result.data.push_back(kernel::round_to(Number::of_real(part), out[0].dtype));
   return {result};
@@ -142,7 +142,7 @@ std::vector<HostTensor> rfft_reference(const Attrs&, std::span<const HostTensor>
 std::vector<HostTensor> irfft_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor result{out[0], {}};
   const int64_t n = attrs.integers[0], half = n / 2 + 1;
-  const auto z = pairs(in[0]);
+  const auto z = complex_pairs(in[0]);
   std::vector<std::complex<double>> all;
   for (size_t row = 0; row < z.size(); row += static_cast<size_t>(half))
     for (int64_t k = 0; k < n; ++k) {

@@ -36,7 +36,7 @@ Parts padded(const Parts& z, size_t axis, int64_t low, int64_t high, double re, 
   return {pad(z.re, before, behind, Number::of_real(re)), pad(z.im, before, behind, Number::of_real(im))};
 }
 
-Parts joined(const Parts& a, const Parts& b, size_t axis) {
+Parts joined_along(const Parts& a, const Parts& b, size_t axis) {
   const int at = static_cast<int>(axis);
   return {concat({a.re, b.re}, at), concat({a.im, b.im}, at)};
 }
@@ -50,7 +50,7 @@ Parts flipped(const Parts& z, size_t axis) {
 }
 
 /// Multiplies halves with each other until one element is left.
-Parts product(Parts z, const std::vector<int64_t>& axes) {
+Parts product_over(Parts z, const std::vector<int64_t>& axes) {
   for (int64_t axis : axes) {
     const auto at = static_cast<size_t>(axis);
     for (int64_t n = extent(z.re, at, "prod"); n != 1; n = extent(z.re, at, "prod")) {
@@ -64,7 +64,7 @@ Parts product(Parts z, const std::vector<int64_t>& axes) {
 
 /// Returns the extreme real part, then the extreme imaginary part among elements that have it. With any NaN, both are
 /// NaN.
-Parts extreme(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes) {
+Parts extreme_over(const Parts& z, Reducer reducer, const std::vector<int64_t>& axes) {
   const Value re = select(is_nan(z), full_like(z.re, std::numeric_limits<double>::quiet_NaN()), z.re);
   const Value best = reduce(reducer, re, axes), broadcast_like = broadcast(expand_dims(best, axes), re.shape());
   const Value out = full_like(z.im, reducer == Reducer::max ? -infinity : infinity);
@@ -103,7 +103,7 @@ Value along(const Value& v, const Value& order, int axis) {
 
 Parts complex_reduce(const Node& node, const Parts& z) {
   const Attrs& attrs = node.attrs();
-  return attrs.reducer == Reducer::prod ? product(z, attrs.axes) : extreme(z, attrs.reducer, attrs.axes);
+  return attrs.reducer == Reducer::prod ? product_over(z, attrs.axes) : extreme_over(z, attrs.reducer, attrs.axes);
 }
 
 /// Computes log2(n) steps; step l combines elements 2^l apart.
@@ -117,8 +117,8 @@ Parts complex_cumulative(const Node& node, const Parts& z) {
   Parts x = reverse ? flipped(z, axis) : z;
   if (exclusive) x = padded(piece(x, axis, 0, n - 1), axis, 1, 0, c.re, c.im);
   for (int64_t far = 1; far < n; far *= 2)
-    x = joined(piece(x, axis, 0, far),
-               complex_elementwise(c.op, {piece(x, axis, 0, n - far), piece(x, axis, far, n - far)}), axis);
+    x = joined_along(piece(x, axis, 0, far),
+                     complex_elementwise(c.op, {piece(x, axis, 0, n - far), piece(x, axis, far, n - far)}), axis);
   return reverse ? flipped(x, axis) : x;
 }
 

@@ -38,7 +38,7 @@ Value matmul(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dty
   return make(Op::dot, {a, b}, std::move(attrs));
 }
 
-std::string key_of(const Plan& plan) {
+std::string plan_key(const Plan& plan) {
   return fmt::format("scale({:a}) causal({},{}) mask({})", plan.scale, plan.causal, plan.offset, plan.mask);
 }
 
@@ -115,7 +115,7 @@ Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
   } else {
     Composite region;
     region.name = "attention_vjp";
-    region.key = key_of(plan);
+    region.key = plan_key(plan);
     region.body = [plan](In x) { return derivative_body(plan, x, {}); };
     region.attention = plan;
     gradients = composite(std::make_shared<Composite>(std::move(region)), inputs);
@@ -169,7 +169,7 @@ Value for_rows(const Value& sinks, const Value& like) {
 Values region_results(const Plan& plan, Values inputs) {
   Composite region;
   region.name = "attention";
-  region.key = key_of(plan);
+  region.key = plan_key(plan);
   region.body = [plan](In in) { return attention_body(plan, in); };
   region.vjp = [plan](In in, In out, In g) { return attention_vjp(plan, in, out, g); };
   region.attention = plan;
@@ -220,7 +220,7 @@ Value attention(const Value& q, const Value& k, const Value& v, double scale, bo
   inputs.push_back(sinks);
   Composite region;
   region.name = "attention_with_sinks";
-  region.key = key_of(plan);
+  region.key = plan_key(plan);
   region.body = [plan](In in) { return sinks_body(plan, in); };
   region.vjp = [plan](In in, In out, In g) { return sinks_vjp(plan, in, out, g); };
   return composite(std::make_shared<Composite>(std::move(region)), std::move(inputs))[0];

@@ -146,7 +146,7 @@ std::vector<int64_t> integers_of(const ConvolutionForm& form) {
   return all;
 }
 
-std::string key_of(const ConvolutionForm& form) { return fmt::format("form({})", fmt::join(integers_of(form), ",")); }
+std::string form_key(const ConvolutionForm& form) { return fmt::format("form({})", fmt::join(integers_of(form), ",")); }
 
 [[noreturn]] void refuse(const Value& x, const Value& w, const std::string& why) {
   throw_invalid("convolution", fmt::format("{}: input {}, weight {}", why, to_string(x.type()), to_string(w.type())));
@@ -198,7 +198,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
 
   Composite region;
   region.name = "convolution";
-  region.key = key_of(form);
+  region.key = form_key(form);
   region.body = [form](In in) -> Values { return {forward_body(in[0], in[1], form)}; };
   region.vjp = [form, kernel, extents](In in, In, In g) -> Values {
     return {convolution_input(g[0], in[1], form, extents), convolution_weights(in[0], g[0], form, kernel)};
@@ -219,7 +219,7 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
   const Extents extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
   Composite region;
   region.name = "convolution_weights";
-  region.key = fmt::format("{} kernel({})", key_of(form), fmt::join(kernel, ","));
+  region.key = fmt::format("{} kernel({})", form_key(form), fmt::join(kernel, ","));
   region.body = [form, kernel](In in) -> Values { return {weights_body(in[0], in[1], form, kernel)}; };
   region.vjp = [form, extents](In in, In, In h) -> Values {
     return {convolution_input(in[1], h[0], form, extents), convolution(in[0], h[0], form)};

@@ -46,7 +46,7 @@ Scaled scaled(const Value& x, Dtype dtype) {
 }
 
 /// Contracts the axes and returns the result in `dtype`.
-Value matmul(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype dtype) {
+Value scaled_matmul(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype dtype) {
   Attrs attrs;
   attrs.axes = std::move(a_axes);
   attrs.axes2 = std::move(b_axes);
@@ -58,7 +58,8 @@ Value matmul(const Scaled& a, Axes a_axes, const Scaled& b, Axes b_axes, Dtype d
 int64_t last_axis(const Value& v) { return v.type().rank() - 1; }
 
 Values float8_body(In in) {
-  return {matmul(scaled(in[0], float8_e4m3), {last_axis(in[0])}, scaled(in[1], float8_e4m3), {1}, in[0].dtype())};
+  return {
+      scaled_matmul(scaled(in[0], float8_e4m3), {last_axis(in[0])}, scaled(in[1], float8_e4m3), {1}, in[0].dtype())};
 }
 
 /// dx = g · w, dw = gᵀ · x.
@@ -66,7 +67,7 @@ Values float8_vjp(In in, In, In gs) {
   const Scaled x = scaled(in[0], float8_e4m3), w = scaled(in[1], float8_e4m3), g = scaled(gs[0], float8_e5m2);
   Axes rows;
   for (int64_t axis = 0; axis < last_axis(in[0]); ++axis) rows.push_back(axis);
-  return {matmul(g, {last_axis(in[0])}, w, {0}, in[0].dtype()), matmul(g, rows, x, rows, in[1].dtype())};
+  return {scaled_matmul(g, {last_axis(in[0])}, w, {0}, in[0].dtype()), scaled_matmul(g, rows, x, rows, in[1].dtype())};
 }
 
 /// Tangents are not rounded to 8 bits.

@@ -341,7 +341,7 @@ bool none_negative(const Extents& v) {
 }
 Extents between(const std::vector<int64_t>& v) { return Extents(v.begin() + 1, v.end() - 1); }
 
-bool dtypes_fit(const kernel::CallDesc& desc) {
+bool convolution_dtypes_fit(const kernel::CallDesc& desc) {
   const Dtype t = desc.inputs[0].dtype;
   return (t == float32 || t == bfloat16) && desc.inputs[1].dtype == t && desc.outputs[0].dtype == t;
 }
@@ -350,7 +350,7 @@ bool dtypes_fit(const kernel::CallDesc& desc) {
 /// other side, stride and final padding follow from the extents.
 std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
   const ConvolutionForm f = convolution_form(desc);
-  if (f.stride.size() > 3 || !dtypes_fit(desc)) return std::nullopt;
+  if (f.stride.size() > 3 || !convolution_dtypes_fit(desc)) return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
   const auto& w = weights ? result : second;
   const auto& y = weights ? second : result;

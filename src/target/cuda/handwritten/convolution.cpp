@@ -19,7 +19,7 @@ constexpr int64_t most_groups = 2, most_out = 128;
 constexpr int64_t most_reach = 112;  // a thread keeps its share of a tile's pixels, and of these, in registers
 constexpr double least_work = 1e8;   // multiplications; below, the launch takes most of the time
 
-std::string parameters_of(const ConvolutionForm& f) {
+std::string convolution_parameters(const ConvolutionForm& f) {
   return Parameters()
       .entry("KERNEL", f.symbol())
       .rows_columns("in", f.input)
@@ -106,7 +106,7 @@ std::optional<Match> match_convolution(const Work& work, const Machine& machine)
                 blocks = (form->tiles(images) + form->groups - 1) / form->groups;
   Match match;
   match.form = form->symbol();
-  match.parameters = parameters_of(*form);
+  match.parameters = convolution_parameters(*form);
   match.entries = {{match.form, {std::min(machine.processors, blocks), 1, threads, form->shared_bytes}}};
   match.label = "weft convolution";
   match.may_win = convolution_may_win(*form, images);

@@ -54,7 +54,7 @@ bool choose_tile(WgradForm& form, int64_t bytes) {
   return form.stages > 0;
 }
 
-std::string parameters_of(const WgradForm& f) {
+std::string wgrad_parameters(const WgradForm& f) {
   return Parameters()
       .entry("KERNEL", f.symbol())
       .entry("REDUCE_KERNEL", f.symbol() + "_reduce")
@@ -147,7 +147,7 @@ std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& ma
   const int64_t images = desc->inputs[0].extents[0], parts = wgrad_parts(*form, images, machine.processors);
   Match match;
   match.form = form->symbol();
-  match.parameters = parameters_of(*form);
+  match.parameters = wgrad_parameters(*form);
   match.entries = {{match.form, {parts, form->blocks(), form->threads(), form->shared_bytes}},
                    {match.form + "_reduce", {form->results() / 128, 1, 256, 0}}};
   match.label = fmt::format("weft convolution_wgrad, {} parts", parts);

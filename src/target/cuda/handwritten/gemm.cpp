@@ -55,7 +55,7 @@ TensorMap operand_map(const GemmForm& form, void* address, bool k_major, int64_t
              : tensor_map(form, address, extent, depth, line, swizzled_elements, form.tile_k, tensor_map_swizzle_128);
 }
 
-std::string parameters_of(const GemmForm& form) {
+std::string gemm_parameters(const GemmForm& form) {
   const int64_t accumulators = tiles_of(form.tile_n, 16) * 2;  // stmatrix stores them in pairs
   return Parameters()
       .entry("KERNEL", form.symbol())
@@ -168,7 +168,7 @@ std::optional<Match> match_gemm(const Work& work, const Machine& machine) {
   const int64_t tiles = tiles_of(d.m, form->tile_m) * tiles_of(d.n, form->tile_n);
   Match match;
   match.form = form->symbol();
-  match.parameters = parameters_of(*form);
+  match.parameters = gemm_parameters(*form);
   match.entries = {{match.form, {std::min(tiles, machine.processors), 1, form->threads, form->shared_bytes()}}};
   match.label = fmt::format("weft gemm {}x{}", form->tile_m, form->tile_n);
   match.may_win = gemm_may_win(d, machine.processors);

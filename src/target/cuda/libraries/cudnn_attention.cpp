@@ -176,7 +176,7 @@ AttentionGraph derivative_graph(const AttentionDesc& d, bool deterministic) {
 }
 
 constexpr size_t alignment = 256;
-size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+size_t padded_bytes(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 class AttentionCall final : public CudnnAttention, public std::enable_shared_from_this<AttentionCall> {
  public:
@@ -243,10 +243,10 @@ class AttentionCall final : public CudnnAttention, public std::enable_shared_fro
     plan_ = built.graph.plan(context_, plan_options, what_,
                              Hasher().digest(slices_.each.digest()).number(options_.deterministic).finish());
     operands_ = std::move(built.operands);
-    size_t bytes = padded(plan_->workspace_bytes());
+    size_t bytes = padded_bytes(plan_->workspace_bytes());
     for (const AttentionGraph::Extra& extra : built.extras) {
       extras_.push_back({extra.uid, bytes});
-      bytes += padded(extra.bytes);
+      bytes += padded_bytes(extra.bytes);
     }
     workspace_ = shared_workspace(context_, std::max(bytes, alignment));
   }

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Holds the files of a folder apart, so that a unity build (WEFT_UNITY) means what a build of single files means.
+
+In a unity build the files of a folder are one, and so are their unnamed namespaces. A function there that has the name
+of another file's becomes an overload of it, and hides a function of an outer namespace that another file calls. Both
+compile, and may call another function than before. So a function of an unnamed namespace has a name that no other file
+of its folder defines there, or calls.
+
+usage: check_unity.py [ROOT]
+"""
+import re
+import sys
+from pathlib import Path
+
+DEFINITION = re.compile(r"(?:template <[^>]*>\s*)?(?:static |inline |constexpr )*[\w:<>,&*\s]+?[\s&*](\w+)\(")
+NOT_ONE = (" ", "#", "}", "using", "struct", "class", "return")
+
+
+def plain(text):
+    """The text without comments and strings."""
+    return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', re.sub(r"//[^\n]*", "", text))
+
+
+def local_functions(text):
+    """Names of the functions in the file's unnamed namespaces."""
+    names = set()
+    for start in re.finditer(r"^namespace \{", text, re.M):
+        end, depth = start.end(), 1
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        depth = 0
+        for line in text[start.end():end].split("\n"):
+            found = DEFINITION.match(line) if depth == 0 and not line.startswith(NOT_ONE) else None
+            if found:
+                names.add(found.group(1))
+            depth += line.count("{") - line.count("}")
+    return names
+
+
+def calls(text, name):
+    """Whether the text calls a function of this name that it does not declare itself, as a member or a variable."""
+    own = rf"[\w>&*] \w*(?:::)?{name}\(|auto {name}\b|[\s(&*]{name}[,;)={{ ]"
+    return re.search(rf"(?<![\w.:>]){name}\(", text) and not re.search(own, text)
+
+
+def breaches(folder):
+    texts = {path: plain(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.cpp"))}
+    local = {path: local_functions(text) for path, text in texts.items()}
+    for path, names in local.items():
+        for other, text in texts.items():
+            for name in sorted(names) if other != path else ():
+                if name in local[other] and path < other:
+                    yield f"{path}: {name} is a function of {other.name}, too, in an unnamed namespace"
+                elif name not in local[other] and calls(text, name):
+                    yield f"{path}: {name} hides the function that {other.name} calls"
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folders = sorted({path.parent for path in (root / "src").rglob("*.cpp")})
+    found = [breach for folder in folders for breach in breaches(folder)]
+    for breach in found:
+        print(breach.removeprefix(f"{root}/"))
+    print(f"{len(folders)} folders, {len(found)} breaches")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -148,7 +148,7 @@ void Grouper::mark_gemv_vector(NodeId reduction) {
   };
   std::vector<NodeId> factors{ir_[ir_[reduction].inputs[0]].inputs[0]};
   while (!factors.empty()) {
-    int row = factors.back();
+    NodeId row = factors.back();
     factors.pop_back();
     while ((is_movement(ir_[row].op) && ir_[row].op != Op::concat && ir_[row].op != Op::depends) || widens(row))
       row = ir_[row].inputs[0];
@@ -165,7 +165,7 @@ void Grouper::mark_gemv_vector(NodeId reduction) {
 
 /// Marks the last value of the elementwise chain that a GEMV's result alone goes through: the vector of the next GEMV.
 void Grouper::mark_gemv_result(NodeId reduction, const NodeCounts& outputs) {
-  int last = reduction;
+  NodeId last = reduction;
   for (NodeId id = reduction;;) {
     const std::span<const NodeId> readers = users_[id];
     if (readers.size() != 1 || outputs[id] > 0 || (id != reduction && base_root_[id])) break;

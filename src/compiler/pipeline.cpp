@@ -139,7 +139,7 @@ bool verification() { return verifies; }
 void run_pass(const Pass& pass, Compilation& c, const PassContext& cx) {
   std::visit(Overloaded{[&](ImportPass f) {
                           c.ir = f(cx);
-                          c.interface = interface_of(c.ir);
+                          if (verifies) c.interface = interface_of(c.ir);
                         },
                         [&](RewritePass f) { c.ir = f(std::move(c.ir), cx); },
                         [&](GroupingPass f) { c.grouping = f(c.ir, cx); },

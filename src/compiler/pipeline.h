@@ -57,7 +57,7 @@ struct PassResult {
 /// The state of a compilation, during the passes and after them.
 struct Compilation {
   Ir ir;
-  Interface interface;  // of the imported graph
+  Interface interface;  // of the imported graph, for its verifier; empty where verification is off
   Grouping grouping;
   Ordering ordering;
   StepPlan steps;

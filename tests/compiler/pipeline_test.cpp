@@ -1,6 +1,7 @@
 // The table of passes: what it says, what it prints after each pass, and that no pass changes what an earlier one made.
 #include "compiler/pipeline.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
+#include "graph/table.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -187,6 +189,9 @@ TEST_CASE("rules of simplify: each has a name of its own and reads as algebra") 
       CHECK_MESSAGE(names.insert(rule.name).second, rule.name);
       CHECK_MESSAGE(std::string(rule.form).find("→") != std::string::npos, rule.name);
       CHECK_MESSAGE(!std::string(rule.condition).empty(), rule.name);
+      CHECK_MESSAGE(std::any_of(graph::table().begin(), graph::table().end(),
+                                [&](const graph::Row* row) { return rule.operators(row->op); }),
+                    rule.name);
     }
 }
 

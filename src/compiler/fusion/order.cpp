@@ -23,7 +23,7 @@ namespace {
 class Orderer {
  public:
   Orderer(const Ir& ir, const Grouping& grouping, const std::vector<Update>& updates, const Policy& policy)
-      : ir_(ir), grouping_(grouping), updates_(updates), policy_(policy), readers_(ir.nodes.size()) {}
+      : ir_(ir), grouping_(grouping), updates_(updates), policy_(policy), readers_(ir.nodes.size()), touched_(ir) {}
 
   Ordering run(bool reuse);
 

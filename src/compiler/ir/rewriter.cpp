@@ -5,6 +5,7 @@ namespace weft::compiler {
 using graph::Op;
 
 Ir Rewriter::rewrite(const std::function<int(NodeId id, IrNode node)>& visit) {
+  to_.nodes.reserve(from_.nodes.size());
   for (NodeId id = 0; id < from_.size(); ++id) {
     IrNode node = from_[id];
     for (NodeId& input : node.inputs) input = renamed(input);

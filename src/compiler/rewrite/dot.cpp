@@ -14,7 +14,7 @@ namespace {
 /// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs
 /// nothing where it is a view.
 RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::dot || n.attrs->axes.size() < 2) return {};
+  if (n.attrs->axes.size() < 2) return {};
   auto flatten = [&](NodeId id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted,
                      std::vector<int64_t>& new_batch) {
     graph::Type type = g[id].type;
@@ -48,15 +48,15 @@ RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
 
 /// A dot that contracts nothing (an axis of extent 0) → zeros.
 RuleResult contract_nothing(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::dot) return {};
   for (int64_t axis : n.attrs->axes)
     if (g[n.inputs[0]].type.shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, Number::of_real(0));
   return {};
 }
 
 constexpr Rule dot_table[] = {
-    {"merge_contraction", "dot(x, y over a, b, …) → dot(x', y' over a·b·…)", "known extents", merge_contraction},
-    {"contract_nothing", "dot(x, y) → 0", "a contracted axis has no elements", contract_nothing},
+    {"merge_contraction", "dot(x, y over a, b, …) → dot(x', y' over a·b·…)", "known extents", one_of<Op::dot>,
+     merge_contraction},
+    {"contract_nothing", "dot(x, y) → 0", "a contracted axis has no elements", one_of<Op::dot>, contract_nothing},
 };
 
 }  // namespace

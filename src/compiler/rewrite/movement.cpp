@@ -13,30 +13,26 @@ namespace {
 
 bool is_scalar(const RuleGraph& g, NodeId id) { return g[id].type.shape.empty(); }
 
-RuleResult stop_gradient(RuleGraph&, const IrNode& n) {
-  return n.op == Op::stop_gradient ? RuleResult(n.inputs[0]) : RuleResult{};
-}
+RuleResult stop_gradient(RuleGraph&, const IrNode& n) { return n.inputs[0]; }
 
 RuleResult to_same_shape(RuleGraph& g, const IrNode& n) {
   const bool may =
-      n.op == Op::reshape || n.op == Op::broadcast || n.op == Op::pad ||
-      (n.op == Op::slice && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; }));
+      n.op != Op::slice || std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; });
   return may && g[n.inputs[0]].type.shape == n.type.shape ? RuleResult(n.inputs[0]) : RuleResult{};
 }
 
 RuleResult same_order(RuleGraph&, const IrNode& n) {
-  const bool same = n.op == Op::permute && std::is_sorted(n.attrs->axes.begin(), n.attrs->axes.end());
+  const bool same = std::is_sorted(n.attrs->axes.begin(), n.attrs->axes.end());
   return same ? RuleResult(n.inputs[0]) : RuleResult{};
 }
 
 RuleResult reshape_twice(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::reshape && n.op != Op::broadcast) return {};
   const IrNode& in = g[n.inputs[0]];
   return in.op == n.op ? RuleResult(g.make(n.op, {in.inputs[0]}, n.type, n.attrs)) : RuleResult{};
 }
 
 RuleResult permute_twice(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::permute || g[n.inputs[0]].op != Op::permute) return {};
+  if (g[n.inputs[0]].op != Op::permute) return {};
   const IrNode& in = g[n.inputs[0]];
   Attrs attrs;
   for (int64_t axis : n.attrs->axes) attrs.axes.push_back(in.attrs->axes[static_cast<size_t>(axis)]);
@@ -44,20 +40,17 @@ RuleResult permute_twice(RuleGraph& g, const IrNode& n) {
 }
 
 RuleResult move_scalar(RuleGraph& g, const IrNode& n) {
-  const bool moves = n.op == Op::reshape || n.op == Op::permute || n.op == Op::slice || n.op == Op::window;
-  if (!moves) return {};
   const IrNode& in = g[n.inputs[0]];
   if (in.op != Op::broadcast || !is_scalar(g, in.inputs[0])) return {};
   return g.broadcast_to(in.inputs[0], n.type.shape);
 }
 
 RuleResult concat_one(RuleGraph&, const IrNode& n) {
-  return n.op == Op::concat && n.inputs.size() == 1 ? RuleResult(n.inputs[0]) : RuleResult{};
+  return n.inputs.size() == 1 ? RuleResult(n.inputs[0]) : RuleResult{};
 }
 
 /// concat(x[…, :a], x[…, a:b], x[…, b:]) → x: the parts of a complex number, put together again.
 RuleResult concat_slices(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::concat) return {};
   const auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t next = 0;
   NodeId whole = -1;
@@ -79,7 +72,7 @@ RuleResult concat_slices(RuleGraph& g, const IrNode& n) {
 /// pad(x) + pad(y), where the two are adjacent along one axis → pad(concat(x, y)). The gradient of a split array needs
 /// no addition.
 RuleResult add_pads(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::add || g[n.inputs[0]].op != Op::pad || g[n.inputs[1]].op != Op::pad) return {};
+  if (g[n.inputs[0]].op != Op::pad || g[n.inputs[1]].op != Op::pad) return {};
   for (const bool swapped : {false, true}) {
     const IrNode first = g[n.inputs[swapped]], second = g[n.inputs[!swapped]];
     const Shape& shape = n.type.shape;
@@ -113,16 +106,20 @@ RuleResult add_pads(RuleGraph& g, const IrNode& n) {
 }
 
 constexpr Rule movement_table[] = {
-    {"stop_gradient", "stop_gradient(x) → x", "always", stop_gradient},
-    {"to_same_shape", "reshape, broadcast, pad, x[…] to the shape of x → x", "slices: in steps of 1", to_same_shape},
-    {"same_order", "permute(x, 0 1 2 …) → x", "always", same_order},
-    {"reshape_twice", "reshape(reshape(x)) → reshape(x), broadcast likewise", "always", reshape_twice},
-    {"move_scalar", "reshape, permute, slice, window of broadcast(c) → broadcast(c)", "c without axes", move_scalar},
-    {"permute_twice", "permute(permute(x)) → permute(x)", "always", permute_twice},
-    {"concat_one", "concat(x) → x", "always", concat_one},
-    {"concat_slices", "concat(x[:a], x[a:b], x[b:]) → x", "known extents, in steps of 1", concat_slices},
+    {"stop_gradient", "stop_gradient(x) → x", "always", one_of<Op::stop_gradient>, stop_gradient},
+    {"to_same_shape", "reshape, broadcast, pad, x[…] to the shape of x → x", "slices: in steps of 1",
+     one_of<Op::reshape, Op::broadcast, Op::pad, Op::slice>, to_same_shape},
+    {"same_order", "permute(x, 0 1 2 …) → x", "always", one_of<Op::permute>, same_order},
+    {"reshape_twice", "reshape(reshape(x)) → reshape(x), broadcast likewise", "always",
+     one_of<Op::reshape, Op::broadcast>, reshape_twice},
+    {"move_scalar", "reshape, permute, slice, window of broadcast(c) → broadcast(c)", "c without axes",
+     one_of<Op::reshape, Op::permute, Op::slice, Op::window>, move_scalar},
+    {"permute_twice", "permute(permute(x)) → permute(x)", "always", one_of<Op::permute>, permute_twice},
+    {"concat_one", "concat(x) → x", "always", one_of<Op::concat>, concat_one},
+    {"concat_slices", "concat(x[:a], x[a:b], x[b:]) → x", "known extents, in steps of 1", one_of<Op::concat>,
+     concat_slices},
     {"add_pads", "pad(x) + pad(y) → pad(concat(x, y))", "y begins where x ends, along one axis; known extents",
-     add_pads},
+     one_of<Op::add>, add_pads},
 };
 
 }  // namespace

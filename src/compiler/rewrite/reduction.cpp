@@ -11,7 +11,6 @@ using graph::Op;
 namespace {
 
 RuleResult reduce_nothing(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::reduce) return {};
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (shape[static_cast<size_t>(axis)] == 0)
@@ -20,7 +19,6 @@ RuleResult reduce_nothing(RuleGraph& g, const IrNode& n) {
 }
 
 RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::reduce) return {};
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
@@ -30,16 +28,17 @@ RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
 }
 
 RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::cumulative || n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
+  if (n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
   if (n.attrs->integers[1] == 0) return n.inputs[0];
   return g.constant_like(
       n.type, n.attrs->integers[2] ? Number::of_real(-INFINITY) : kernel::identity(n.attrs->reducer, n.type.dtype));
 }
 
 constexpr Rule reduction_table[] = {
-    {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", reduce_nothing},
-    {"reduce_one", "reduce(x) → reshape(x)", "each reduced axis has one element", reduce_one},
-    {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", accumulate_one},
+    {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", one_of<Op::reduce>, reduce_nothing},
+    {"reduce_one", "reduce(x) → reshape(x)", "each reduced axis has one element", one_of<Op::reduce>, reduce_one},
+    {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", one_of<Op::cumulative>,
+     accumulate_one},
 };
 
 }  // namespace

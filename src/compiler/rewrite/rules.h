@@ -48,10 +48,16 @@ using RuleResult = std::optional<int>;
 
 struct Rule {
   const char* name;
-  const char* form;       // as algebra: what → what
-  const char* condition;  // where it holds
+  const char* form;              // as algebra: what → what
+  const char* condition;         // where it holds
+  bool (*operators)(graph::Op);  // those of the nodes that `apply` is called with
   RuleResult (*apply)(RuleGraph&, const IrNode&);
 };
+
+template <graph::Op... ops>
+bool one_of(graph::Op op) {
+  return ((op == ops) || ...);
+}
 
 // The families, in the order in which they are tried. Rules of different families match different operators, but for
 // those that begin with an addition: what changes nothing goes first.

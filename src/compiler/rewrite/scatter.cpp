@@ -22,7 +22,6 @@ NodeId cast_below_permute(RuleGraph& g, NodeId id) {
 
 /// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are never made, nor read again.
 RuleResult add_scatter(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::add) return {};
   for (int k : {0, 1}) {
     const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
     if (in.op != Op::scatter || in.attrs->mode != graph::ScatterMode::add || !g.is_splat(in.inputs[0], 0)) continue;
@@ -36,7 +35,7 @@ RuleResult add_scatter(RuleGraph& g, const IrNode& n) {
 /// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two
 /// uses of an embedding's weight leave of its gradient.
 RuleResult add_cast_scatter(RuleGraph& g, const IrNode& n) {
-  if (n.op != Op::add || !is_float(n.type.dtype) || n.type.dtype.size() != 2) return {};
+  if (!is_float(n.type.dtype) || n.type.dtype.size() != 2) return {};
   for (int k : {0, 1}) {
     const IrNode& narrowed = g[n.inputs[static_cast<size_t>(k)]];
     if (narrowed.op != Op::cast) continue;
@@ -55,25 +54,25 @@ RuleResult add_cast_scatter(RuleGraph& g, const IrNode& n) {
 }
 
 RuleResult write_all(RuleGraph& g, const IrNode& n) {
-  const bool whole = n.op == Op::assign && g[n.inputs[1]].type.shape == n.type.shape;
+  const bool whole = g[n.inputs[1]].type.shape == n.type.shape;
   return whole && std::all_of(n.attrs->step.begin(), n.attrs->step.end(), [](int64_t s) { return s == 1; })
              ? RuleResult(n.inputs[1])
              : RuleResult{};
 }
 
 RuleResult write_nothing(RuleGraph& g, const IrNode& n) {
-  if (!writes_operand(n.op)) return {};
   const Shape& written = g[n.inputs.back()].type.shape;
   return std::any_of(written.begin(), written.end(), [](const Dim& d) { return d == 0; }) ? RuleResult(n.inputs[0])
                                                                                           : RuleResult{};
 }
 
 constexpr Rule scatter_table[] = {
-    {"add_scatter", "x + scatter_add(0, i, u) → scatter_add(x, i, u)", "always: the zeros are never made", add_scatter},
+    {"add_scatter", "x + scatter_add(0, i, u) → scatter_add(x, i, u)", "always: the zeros are never made",
+     one_of<Op::add>, add_scatter},
     {"add_cast_scatter", "x + cast(scatter_add(0, i, u)) → cast(scatter_add(cast(x), i, u))",
-     "x 16-bit floats, u float32: the sum stays in float32", add_cast_scatter},
-    {"write_all", "assign(x, all of it, u) → u", "in order", write_all},
-    {"write_nothing", "scatter, assign(x, …, u) → x", "u has no elements", write_nothing},
+     "x 16-bit floats, u float32: the sum stays in float32", one_of<Op::add>, add_cast_scatter},
+    {"write_all", "assign(x, all of it, u) → u", "in order", one_of<Op::assign>, write_all},
+    {"write_nothing", "scatter, assign(x, …, u) → x", "u has no elements", writes_operand, write_nothing},
 };
 
 }  // namespace

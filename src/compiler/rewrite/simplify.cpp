@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/rewrite/rules.h"
+#include "graph/table.h"
 
 namespace weft::compiler {
 
@@ -20,6 +21,17 @@ Digest hash(const IrNode& node) {
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   graph::hash(h, node.attrs);
   return h.finish();
+}
+
+/// Returns for each operator the rules that may match it, in the order in which they are tried.
+std::vector<std::vector<const Rule*>> rules_by_operator() {
+  std::vector<std::vector<const Rule*>> all(graph::table().size());
+  for (const std::span<const Rule> family :
+       {algebra_rules(), movement_rules(), reduction_rules(), scatter_rules(), dot_rules()})
+    for (const Rule& rule : family)
+      for (const graph::Row* row : graph::table())
+        if (rule.operators(row->op)) all[static_cast<size_t>(row->op)].push_back(&rule);
+  return all;
 }
 
 }  // namespace
@@ -54,12 +66,9 @@ NodeId RuleGraph::add(IrNode node) {
 }
 
 std::optional<int> RuleGraph::rewrite(const IrNode& node) {
-  if (node.op == Op::parameter || node.op == Op::constant || node.op == Op::iota) return {};
-  static const std::span<const Rule> families[] = {algebra_rules(), movement_rules(), reduction_rules(),
-                                                   scatter_rules(), dot_rules()};
-  for (const std::span<const Rule> rules : families)
-    for (const Rule& rule : rules)
-      if (auto result = rule.apply(*this, node)) return result;
+  static const std::vector<std::vector<const Rule*>> rules = rules_by_operator();
+  for (const Rule* rule : rules[static_cast<size_t>(node.op)])
+    if (auto result = rule->apply(*this, node)) return result;
   return {};
 }
 

@@ -10,8 +10,9 @@ using ix::Expr;
 
 namespace {
 
-TouchedGroup touched(const Ir& ir, const Grouping& grouping, const Group& fused) {
+TouchedGroup touched(const Ir& ir, const Grouping& grouping, const Group& fused, bool random) {
   TouchedGroup out{fused.copy(), {}, {}};
+  if (fused.has_reduction() && !random) return out;
   AccessAnalysis analysis(ir, grouping, out.group, true, -1, true);
   if (!fused.has_reduction()) out.touches = std::move(analysis.touches);
   out.keys = std::move(analysis.keys);
@@ -34,10 +35,14 @@ bool is_in_pair(Group& group, Expr store, Expr offset) {
 
 }  // namespace
 
+TouchedGroups::TouchedGroups(const Ir& ir)
+    : random(std::any_of(ir.nodes.begin(), ir.nodes.end(),
+                         [](const IrNode& n) { return n.op == graph::Op::random_bits; })) {}
+
 bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& fused, int input, int output,
-                   TouchedGroups& known) {
-  auto it = known.find(&fused);
-  if (it == known.end()) it = known.emplace(&fused, touched(ir, grouping, fused)).first;
+                   TouchedGroups& memo) {
+  auto it = memo.known.find(&fused);
+  if (it == memo.known.end()) it = memo.known.emplace(&fused, touched(ir, grouping, fused, memo.random)).first;
   Group& group = it->second.group;
   Expr store;
   bool row = false;

@@ -7,14 +7,19 @@
 
 namespace weft::compiler {
 
-/// Results that may_overwrite keeps between calls: copies of groups, to which it adds index expressions, and the
-/// touches of maps. An optimizer's group is queried once for each of its states.
+/// What a group touches, with a copy of the group to which index expressions can be added.
 struct TouchedGroup {
   Group group;
   std::vector<Touch> touches;  // of a group without reductions
   std::vector<Touch> keys;     // of random numbers
 };
-using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
+
+/// Results that may_overwrite keeps between calls, since an optimizer's group is queried once for each of its states.
+struct TouchedGroups {
+  explicit TouchedGroups(const Ir& ir);
+  std::unordered_map<const Group*, TouchedGroup> known;
+  bool random;  // whether the graph draws random numbers: without, groups with reductions need no analysis of keys
+};
 
 /// Returns whether the group may store `output` over `input`. In a map, `input` must be read only at the position where
 /// `output` is stored, except that a new key of random numbers may replace the old one if both words are in one tile.
@@ -22,6 +27,6 @@ using TouchedGroups = std::unordered_map<const Group*, TouchedGroup>;
 /// a row must be the only reader of `input`, at that position; any other output requires that all roots read `input` at
 /// that position alone, in no later pass, and that no root computed once a row reads it.
 bool may_overwrite(const Ir& ir, const Grouping& grouping, const Group& group, int input, int output,
-                   TouchedGroups& known);
+                   TouchedGroups& memo);
 
 }  // namespace weft::compiler

@@ -63,8 +63,8 @@ class AttentionSplitter : Rewriter {
 
 Ir split_attention(Ir ir) {
   const NodeFlags fits = candidates(ir);
-  return std::any_of(fits.begin(), fits.end(), [](bool b) { return b; }) ? AttentionSplitter(std::move(ir)).run(fits)
-                                                                         : ir;
+  if (std::any_of(fits.begin(), fits.end(), [](bool b) { return b; })) ir = AttentionSplitter(std::move(ir)).run(fits);
+  return ir;
 }
 
 }  // namespace weft::compiler

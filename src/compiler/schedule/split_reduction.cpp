@@ -403,13 +403,15 @@ Ir join_reductions(Ir ir) {
     while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
     return ir[inner].op == graph::Op::reduce;
   });
-  return any ? ReductionJoiner(std::move(ir)).run() : ir;
+  if (any) ir = ReductionJoiner(std::move(ir)).run();
+  return ir;
 }
 
 Ir split_reductions(Ir ir, const target::Target& target) {
   const bool many_programs = target.machine().simt;
   if (FewResults::any(ir)) ir = FewResults(std::move(ir), !many_programs).run();
-  return many_programs ? ReductionSplitter(std::move(ir), target).run() : ir;
+  if (many_programs) ir = ReductionSplitter(std::move(ir), target).run();
+  return ir;
 }
 
 }  // namespace weft::compiler

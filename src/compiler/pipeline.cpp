@@ -13,6 +13,7 @@
 #include "compiler/fusion/group.h"
 #include "compiler/fusion/rematerialize.h"
 #include "compiler/fusion/verify.h"
+#include "compiler/plan/passes.h"
 #include "compiler/plan/verify.h"
 #include "compiler/region/attention_call.h"
 #include "compiler/region/float8_operands.h"
@@ -43,6 +44,7 @@ bool on_gpu_without_clusters(const Machine& machine, const Policy&) { return mac
 bool with_float8_libraries(const Machine& machine, const Policy& policy) {
   return machine.simt && policy.libraries && target::libraries_enabled();
 }
+bool where_launches_queue(const Machine& machine, const Policy&) { return machine.queues_launches(); }
 bool with_memory_budget(const Machine&, const Policy& policy) { return policy.memory_budget != INT64_MAX; }
 
 // ---------------------------------------------------------------- the table
@@ -99,9 +101,32 @@ constexpr Pass table[] = {
      [](const Ir& ir, const Grouping& grouping, const PassContext& cx) {
        return order(ir, grouping, cx.source.updates, cx.policy);
      }},
-    {"lower", "the order is final: code for each group, launches of equal code merged, memory for every buffer", always,
+    {"tune", "the order is final: which buffers are read and written, so that variants of a group can be measured",
+     always,
      [](const Ir& ir, const Grouping& grouping, const Ordering& ordering, const PassContext& cx) {
-       return make_steps(ir, grouping, ordering, cx.target, cx.policy);
+       const LowerContext lower{ir, grouping, ordering.buffer_owner, ordering.has_buffer, ordering.streamed, cx.target};
+       return tune_groups(lower, grouping, ordering.order, cx.policy);
+     }},
+    // The copies that outputs need are made here and not by allocate, since they are steps in the order of the others.
+    // Nested programs are built here, by pipelines of their own.
+    {"lower", "the variants are chosen: a step for each group, by code, a library or nested programs", always,
+     [](const Ir& ir, const Grouping& grouping, const Ordering& ordering, const TunedGroups& tuned,
+        const PassContext& cx) { return lower_groups(ir, grouping, ordering, tuned, cx.target, cx.policy); }},
+    {"horizontal_fusion", "after lower: independent launches are one where their kernels are equal", always,
+     [](StepPlan plan, const Ir& ir, const Grouping& grouping, const Ordering& ordering, const PassContext&) {
+       return horizontal_fusion(std::move(plan), ir, grouping, ordering);
+     }},
+    {"vertical_fusion", "after horizontal_fusion, for whose launches kernels must still be equal", where_launches_queue,
+     [](StepPlan plan, const Ir&, const Grouping&, const Ordering&, const PassContext&) {
+       return vertical_fusion(std::move(plan));
+     }},
+    {"allocate", "the steps are final: from which one to which one each buffer lives", always,
+     [](StepPlan plan, const Ir& ir, const Grouping&, const Ordering&, const PassContext&) {
+       return allocate(std::move(plan), ir);
+     }},
+    {"mark_constants", "after allocate: which parameters are inputs, by where their buffers lie", where_launches_queue,
+     [](StepPlan plan, const Ir& ir, const Grouping& grouping, const Ordering& ordering, const PassContext&) {
+       return mark_constants(std::move(plan), ir, grouping, ordering);
      }},
 };
 
@@ -125,7 +150,8 @@ Overloaded(F...) -> Overloaded<F...>;
 std::string dump(const Pass& pass, const Compilation& c) {
   return std::visit(Overloaded{[&](GroupingPass) { return print(c.ir, c.grouping); },
                                [&](OrderingPass) { return print(c.ir, c.grouping, c.ordering); },
-                               [&](StepsPass) { return print(c.steps); }, [&](auto) { return print(c.ir); }},
+                               [&](TuningPass) { return print(c.tuned); }, [&](LoweringPass) { return print(c.steps); },
+                               [&](PlanPass) { return print(c.steps); }, [&](auto) { return print(c.ir); }},
                     pass.run);
 }
 
@@ -144,7 +170,9 @@ void run_pass(const Pass& pass, Compilation& c, const PassContext& cx) {
                         [&](RewritePass f) { c.ir = f(std::move(c.ir), cx); },
                         [&](GroupingPass f) { c.grouping = f(c.ir, cx); },
                         [&](OrderingPass f) { c.ordering = f(c.ir, c.grouping, cx); },
-                        [&](StepsPass f) { c.steps = f(c.ir, c.grouping, c.ordering, cx); }},
+                        [&](TuningPass f) { c.tuned = f(c.ir, c.grouping, c.ordering, cx); },
+                        [&](LoweringPass f) { c.steps = f(c.ir, c.grouping, c.ordering, c.tuned, cx); },
+                        [&](PlanPass f) { c.steps = f(std::move(c.steps), c.ir, c.grouping, c.ordering, cx); }},
              pass.run);
 }
 
@@ -152,7 +180,9 @@ void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx) 
   try {
     std::visit(Overloaded{[&](GroupingPass) { verify(c.ir, c.grouping); },
                           [&](OrderingPass) { verify(c.ir, c.grouping, c.ordering, cx.source.updates); },
-                          [&](StepsPass) { verify(c.ir, c.grouping, c.ordering, c.steps); },
+                          [&](TuningPass) { verify(c.grouping, c.tuned); },
+                          [&](LoweringPass) { verify(c.ir, c.grouping, c.ordering, c.steps); },
+                          [&](PlanPass) { verify(c.ir, c.grouping, c.ordering, c.steps); },
                           [&](auto) { verify(c.ir, c.interface); }},
                pass.run);
   } catch (const internal_error& error) {

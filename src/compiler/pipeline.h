@@ -1,7 +1,7 @@
 #pragma once
 // The compiler as one table of named passes, from the source graph to the steps of a program:
 //
-//     Source --> Ir --rewrites--> Ir --> Grouping --> Ordering --> StepPlan
+//     Source --> Ir --rewrites--> Ir --> Grouping --> Ordering --> TunedGroups --> StepPlan --plan passes--> StepPlan
 //
 // A pass is a function that sees the results of earlier passes as const and returns a new value of its own stage. After
 // each pass the pipeline records the time, prints the result if that was asked for, and runs the stage's verifier. To
@@ -17,6 +17,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/plan/steps.h"
 #include "compiler/program.h"
+#include "compiler/tune/groups.h"
 #include "target/machine.h"
 
 namespace weft::compiler {
@@ -33,13 +34,15 @@ using ImportPass = Ir (*)(const PassContext&);
 using RewritePass = Ir (*)(Ir, const PassContext&);
 using GroupingPass = Grouping (*)(const Ir&, const PassContext&);
 using OrderingPass = Ordering (*)(const Ir&, const Grouping&, const PassContext&);
-using StepsPass = StepPlan (*)(const Ir&, const Grouping&, const Ordering&, const PassContext&);
+using TuningPass = TunedGroups (*)(const Ir&, const Grouping&, const Ordering&, const PassContext&);
+using LoweringPass = StepPlan (*)(const Ir&, const Grouping&, const Ordering&, const TunedGroups&, const PassContext&);
+using PlanPass = StepPlan (*)(StepPlan, const Ir&, const Grouping&, const Ordering&, const PassContext&);
 
 struct Pass {
   const char* name;  // several rows may share one
   const char* why;   // why it runs at this point
   bool (*applies)(const target::Machine&, const Policy&);
-  std::variant<ImportPass, RewritePass, GroupingPass, OrderingPass, StepsPass> run;
+  std::variant<ImportPass, RewritePass, GroupingPass, OrderingPass, TuningPass, LoweringPass, PlanPass> run;
 };
 
 /// Returns all passes in the order in which they run.
@@ -60,6 +63,7 @@ struct Compilation {
   Interface interface;  // of the imported graph, for its verifier; empty where verification is off
   Grouping grouping;
   Ordering ordering;
+  TunedGroups tuned;
   StepPlan steps;
   std::vector<PassResult> passes;  // one for each row
 };

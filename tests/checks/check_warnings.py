@@ -23,7 +23,7 @@ FILES = (  # where g++ has warned falsely before, and those with most optional v
     "src/array/routines/random.cpp",
     "src/compiler/fusion/group_join.cpp",
     "src/compiler/layout/view.cpp",
-    "src/compiler/plan/steps.cpp",
+    "src/compiler/plan/step_maker.cpp",
     "src/compiler/rewrite/distribute_reduction.cpp",
     "src/graph/ops/indexed.cpp",
     "src/io/tape.cpp",

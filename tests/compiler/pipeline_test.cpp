@@ -52,14 +52,14 @@ TEST_CASE("passes: each has a name for the command line and a reason for where i
   }
 }
 
-TEST_CASE("passes: rewrites of the graph come first, then fusion, the order of the groups, and the steps") {
+TEST_CASE("passes: rewrites of the graph come first, then fusion, the order of the groups, and the plan") {
   size_t stage = 0;
   for (const Pass& pass : passes()) {
     CHECK_MESSAGE(pass.run.index() >= stage, pass.name);
     stage = pass.run.index();
   }
   CHECK(std::holds_alternative<ImportPass>(passes().front().run));
-  CHECK(std::holds_alternative<StepsPass>(passes().back().run));
+  CHECK(std::holds_alternative<PlanPass>(passes().back().run));
   CHECK(row("import") < row("simplify"));
   CHECK(row("simplify") < row("dead_code"));
   for (const char* whole :
@@ -68,6 +68,12 @@ TEST_CASE("passes: rewrites of the graph come first, then fusion, the order of t
   CHECK(row("split_reduction") < row("gemv"));
   CHECK(row("rematerialize") < row("fuse"));
   CHECK(row("fuse") < row("order"));
+  CHECK(row("order") < row("tune"));
+  CHECK(row("tune") < row("lower"));
+  CHECK(row("lower") < row("horizontal_fusion"));
+  CHECK(row("horizontal_fusion") < row("vertical_fusion"));
+  CHECK(row("vertical_fusion") < row("allocate"));
+  CHECK(row("allocate") < row("mark_constants"));
 }
 
 TEST_CASE("passes: the machine and the policy decide which apply") {
@@ -82,11 +88,13 @@ TEST_CASE("passes: the machine and the policy decide which apply") {
     return names;
   };
   const std::set<std::string> cpu = applied(target::cpu(), {}), simt = applied(gpu, {});
-  for (const char* both : {"import", "simplify", "split_reduction", "fuse", "order"}) {
+  for (const char* both :
+       {"import", "simplify", "split_reduction", "fuse", "order", "tune", "lower", "horizontal_fusion", "allocate"}) {
     CHECK(cpu.contains(both));
     CHECK(simt.contains(both));
   }
-  for (const char* simt_only : {"one_hot_gather", "gemv", "distribute_reduction"}) {
+  for (const char* simt_only :
+       {"one_hot_gather", "gemv", "distribute_reduction", "vertical_fusion", "mark_constants"}) {
     CHECK_FALSE(cpu.contains(simt_only));
     CHECK(simt.contains(simt_only));
   }
@@ -118,12 +126,16 @@ TEST_CASE("passes: the graph is printed after each of them, and the table with t
       }
       const char* has = std::holds_alternative<GroupingPass>(pass.run)   ? "group 0 "
                         : std::holds_alternative<OrderingPass>(pass.run) ? " makes %"
-                        : std::holds_alternative<StepsPass>(pass.run)    ? "arena"
+                        : std::holds_alternative<TuningPass>(pass.run)   ? " groups by choice"
+                        : std::holds_alternative<LoweringPass>(pass.run) ? " kernels"
+                        : std::holds_alternative<PlanPass>(pass.run)     ? " kernels"
                                                                          : "return %";
       CHECK(text.find(has) != std::string::npos);
     }
     CHECK(program->print("after:import").find(" reduce ") != std::string::npos);
     CHECK(program->print("after:rematerialize").empty());
+    CHECK(program->print("after:horizontal_fusion").find("arena") == std::string::npos);
+    CHECK(program->print("after:allocate").starts_with("arena "));
     CHECK(program->print("graph") != program->print("after:import"));
   }
 }
@@ -148,19 +160,19 @@ TEST_CASE("passes: a grouping that is ordered and lowered twice gives the same k
   for (target::Target* target : {&target::cpu(), static_cast<target::Target*>(&gpu)}) {
     const Source source{example(), {}, {}};
     const Policy policy;
-    const Compilation c = run_passes({source, *target, policy}, true);
-    const std::string before = print(c.ir, c.grouping);
+    Compilation c = run_passes({source, *target, policy}, true);
+    const std::string before = print(c.ir, c.grouping), steps = print(c.steps);
     const auto kernels = [&] {
-      const Ordering ordering = order(c.ir, c.grouping, {}, policy);
-      const StepPlan steps = make_steps(c.ir, c.grouping, ordering, *target, policy);
-      std::string text = print(c.ir, c.grouping, ordering) + print(steps);
-      for (const kernel::Kernel& k : steps.kernels) text += kernel::print(k);
+      for (const Pass& pass : passes().subspan(row("order")))
+        if (pass.applies(target->machine(), policy)) run_pass(pass, c, {source, *target, policy});
+      std::string text = print(c.ir, c.grouping, c.ordering) + print(c.steps);
+      for (const kernel::Kernel& k : c.steps.kernels) text += kernel::print(k);
       return text;
     };
     const std::string once = kernels();
     CHECK(kernels() == once);
     CHECK(print(c.ir, c.grouping) == before);
-    CHECK(once.find(print(c.steps)) != std::string::npos);
+    CHECK(once.find(steps) != std::string::npos);
   }
 }
 

@@ -94,10 +94,10 @@ class Refusals(unittest.TestCase):
         kinds = {event.get("cat") for event in events}
         self.assertTrue({"compiler", "program", "kernel"} <= kinds, kinds)
         names = {event["name"] for event in events}
-        self.assertTrue({"trace", "simplify", "fuse", "lower", "compile", "memory"} <= names, names)
+        self.assertTrue({"trace", "simplify", "fuse", "lower", "allocate", "compile", "memory"} <= names, names)
         weft("bench", "nanogpt-cpu", "--reps", 1, "--tune", "force", "--trace", trace)
         with open(trace) as file:
-            self.assertIn("tune", {event["name"] for event in json.load(file)["traceEvents"]})
+            self.assertIn("measure", {event["name"] for event in json.load(file)["traceEvents"]})
         self.refused(1, "No such file", "bench", "softmax", "--trace", os.path.join(FOLDER, "no", "trace.json"))
 
     def test_instruction_set(self):

@@ -9,28 +9,22 @@
 
 namespace weft::compiler {
 
-void StepMaker::add(GroupId g, PendingStep pending) {
-  pending.groups = {g};
-  position_[g] = static_cast<int>(pending_.size());
-  pending_.push_back(std::move(pending));
-}
-
 bool StepMaker::call_library(GroupId g) {
   const DotPlan& plan = grouping_.groups[g].dot;
-  if (variants_[g] == Variant::own) return false;
-  PendingStep pending;
-  pending.step.call = library_for(plan, target_, policy_);
-  if (!pending.step.call) return false;
-  pending.step.kind = Step::Kind::library;
-  pending.step.name = plan.desc.to_string();
-  pending.step.work = plan.desc.flops();
+  if (tuned_.variants[g] == Variant::own) return false;
+  Step step;
+  step.call = library_for(plan, target_, policy_);
+  if (!step.call) return false;
+  step.kind = Step::Kind::library;
+  step.name = plan.desc.to_string();
+  step.work = plan.desc.flops();
   std::vector<NodeId> nodes;
   for (const auto& [node, offset] : library_operands(plan, grouping_.groups[g].roots[0].node)) {
     nodes.push_back(owner(node));
-    pending.offsets.push_back(offset);
+    step.offsets.push_back(offset);
   }
-  pending.nodes.push_back(std::move(nodes));
-  add(g, std::move(pending));
+  step.nodes.push_back(std::move(nodes));
+  add(g, std::move(step));
   return true;
 }
 
@@ -39,36 +33,30 @@ bool StepMaker::call_attention(GroupId g) {
     return false;
   if (!policy_.libraries || !target::libraries_enabled()) return false;
   const std::optional<AttentionCall> call = attention_call(grouping_.groups[g].attention, policy_.numerics);
-  PendingStep pending;
-  if (!call || !(pending.step.call = target_.attention(call->desc))) return false;
-  pending.step.kind = Step::Kind::library;
-  pending.step.name = call->desc.to_string();
-  pending.step.work = call->desc.flops();
-  pending.nodes.emplace_back();
+  Step step;
+  if (!call || !(step.call = target_.attention(call->desc))) return false;
+  step.kind = Step::Kind::library;
+  step.name = call->desc.to_string();
+  step.work = call->desc.flops();
+  step.nodes.emplace_back();
   for (const AttentionCall::Operand& operand : call->operands) {
-    pending.nodes[0].push_back(operand.node >= 0 ? owner(operand.node) : scratch(operand.bytes));
-    pending.offsets.push_back(operand.offset);
+    step.nodes[0].push_back(operand.node >= 0 ? owner(operand.node) : scratch(operand.bytes));
+    step.offsets.push_back(operand.offset);
   }
-  add(g, std::move(pending));
+  add(g, std::move(step));
   return true;
-}
-
-/// Memory of the run that belongs to no node.
-NodeId StepMaker::scratch(int64_t bytes) {
-  plan_.scratch_bytes[next_pseudo_] = bytes;
-  return next_pseudo_++;
 }
 
 void StepMaker::call_routine(GroupId g) {
   const CallPlan& plan = grouping_.groups[g].call;
-  PendingStep pending;
-  if (plan.control) pending.step.program = make_nested(plan.op, plan.control, target_, policy_);
-  else pending.step.call = target_.call(plan.desc);
-  if (!pending.step.call && !pending.step.program)
+  Step step;
+  if (plan.control) step.program = make_nested(plan.op, plan.control, target_, policy_);
+  else step.call = target_.call(plan.desc);
+  if (!step.call && !step.program)
     throw_invalid(plan.desc.name, "this device has no routine for " + plan.desc.to_string() +
                                       ": compute it on another one (weft doctor says which libraries were found)");
-  pending.step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
-  pending.step.name = plan.desc.to_string();
+  step.kind = plan.control ? Step::Kind::nested : Step::Kind::library;
+  step.name = plan.desc.to_string();
   std::vector<NodeId> nodes;
   for (NodeId operand : plan.operands) nodes.push_back(owner(operand));
   for (size_t k = 0; k < plan.results.size(); ++k) {
@@ -77,8 +65,8 @@ void StepMaker::call_routine(GroupId g) {
     for (int64_t n : result.extents) size *= n;
     nodes.push_back(plan.results[k] >= 0 ? owner(plan.results[k]) : scratch(size));
   }
-  pending.nodes.push_back(std::move(nodes));
-  add(g, std::move(pending));
+  step.nodes.push_back(std::move(nodes));
+  add(g, std::move(step));
 }
 
 /// The result's memory holds what is added to already.
@@ -88,13 +76,13 @@ bool StepMaker::call_scatter_rows(GroupId g) {
   const NodeId node = group.roots[0].node;
   for (const NodeId id : {node, group.scatter_rows->ids, group.scatter_rows->updates})
     if (!is_row_major(ir_[id].type.shape, grouping_.strides[id])) return false;
-  PendingStep pending;
-  pending.step.call = target_.call(group.scatter_rows->desc);
-  if (!pending.step.call) return false;
-  pending.step.kind = Step::Kind::library;
-  pending.step.name = group.scatter_rows->desc.to_string();
-  pending.nodes.push_back({owner(group.scatter_rows->ids), owner(group.scatter_rows->updates), owner(node)});
-  add(g, std::move(pending));
+  Step step;
+  step.call = target_.call(group.scatter_rows->desc);
+  if (!step.call) return false;
+  step.kind = Step::Kind::library;
+  step.name = group.scatter_rows->desc.to_string();
+  step.nodes.push_back({owner(group.scatter_rows->ids), owner(group.scatter_rows->updates), owner(node)});
+  add(g, std::move(step));
   return true;
 }
 

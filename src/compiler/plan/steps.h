@@ -1,8 +1,9 @@
 #pragma once
-// A Program's steps: which code runs on which buffers. Buffers are named by where they lie, so that a run only fills in
-// three base addresses.
+// A Program's steps: which code runs on which buffers. The passes of plan/passes.h make the plan; `allocate` places the
+// buffers, and from then on they are named by where they lie, so that a run only fills in three base addresses.
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Location {
 };
 
 struct StepSegment {
-  std::vector<Location> buffers;
+  std::vector<Location> buffers;  // set by allocate
   std::vector<SymbolArgument> symbols;
   int64_t grid = 0;
 };
@@ -36,38 +37,51 @@ struct Step {
   std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;   // nested: control flow
-  std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to
+  std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to.
+                                           // Set by allocate
+  std::vector<int64_t> offsets;            // library: bytes from the buffer's begin to each operand; empty: all 0
   int64_t bytes = 0;                       // copy
-  std::vector<GroupId> groups;             // that it runs; merged launches: one for each segment
+  std::vector<GroupId> groups;             // that it runs: one for each segment, or in sequence in one
   std::vector<std::vector<NodeId>> nodes;  // whose memory the buffers of each segment, or the operands, are
 };
 
 /// A result: an input's storage handed through, or a buffer of the run.
 struct OutputPlan {
-  Location location;
-  int64_t bytes = 0;   // of an own buffer
-  int64_t offset = 0;  // elements
+  NodeId buffer;  // that holds it at the end
   Strides strides;
+  // The members below are set by allocate.
+  Location location;
+  int64_t bytes = 0;  // of an own buffer
   bool owns = false;  // a fresh buffer is made for it at each run
-  int same_as = -1;   // an earlier output with the same memory
 };
 
 struct StepPlan {
   std::vector<Step> steps;
   std::vector<kernel::Kernel> kernels;  // distinct, in order of first use
+  std::vector<Digest> digests;          // by kernel, as it was lowered
   std::vector<OutputPlan> outputs;
-  std::map<NodeId, Location> locations;     // of nodes that lie in memory of their own, and of buffers beside nodes
-  std::map<NodeId, int64_t> scratch_bytes;  // of those: numbers behind the last node
+  std::map<NodeId, int64_t> scratch_bytes;  // of buffers beside nodes, whose numbers follow the last node's
+  double tune_ms = 0;                       // spent on measuring
+  std::string tuning;                       // a line for each choice that was looked up or measured
+  // The members below are set by allocate.
+  bool placed = false;
+  std::map<NodeId, Location> locations;  // of nodes that lie in memory of their own, and of buffers beside nodes
   int64_t arena_bytes = 0;
   int64_t live_bytes = 0;  // the most of the arena that is in use at one step
-  double tune_ms = 0;      // spent on measuring
-  std::string tuning;      // a line for each choice that was looked up or measured
 };
 
-/// Lists the arena, then each step with where its operands lie and how many programs it has.
-std::string print(const StepPlan& plan);
+/// Returns the size of a node's buffer, or of one beside nodes, in bytes; symbolic lengths count at their bounds.
+int64_t buffer_bytes(const StepPlan& plan, const Ir& ir, NodeId buffer);
 
-StepPlan make_steps(const Ir& ir, const Grouping& grouping, const Ordering& ordering, target::Target& target,
-                    const Policy& policy);
+/// Adds to a step the groups and the costs of another one that becomes a part of it.
+void absorb(Step& step, const Step& other);
+
+/// Returns the nodes whose memory a step writes although it holds a value already: targets of updates, and values that
+/// a result takes the place of.
+std::set<NodeId> overwritten(const Ir& ir, const Ordering& ordering);
+
+/// Lists the arena, then each step with where its operands lie and how many programs it has. Before allocate, buffers
+/// are named by their nodes.
+std::string print(const StepPlan& plan);
 
 }  // namespace weft::compiler

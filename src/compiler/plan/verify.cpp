@@ -31,7 +31,9 @@ class StepVerifier {
     for (NodeId id = 0; id < ir_.size(); ++id)
       if (owner(id) != id && is_leaf(ir_, owner(id))) updated_.insert(owner(id));
     for (const Copy& copy : order_.last) updated_.insert(copy.to);
-    placed();
+    check(plan_.digests.size() == plan_.kernels.size(), "verify", "a plan has a digest for each kernel");
+    if (plan_.placed) placed();
+    else unplaced();
     for (s_ = 0; s_ < plan_.steps.size(); ++s_) {
       const Step& step = plan_.steps[s_];
       groups(step);
@@ -64,6 +66,7 @@ class StepVerifier {
     require(it != plan_.locations.end(), "a buffer has a location", buffer);
     return it->second;
   }
+  bool in_arena(NodeId buffer) const { return plan_.placed && location(buffer).in == Location::In::arena; }
   int64_t bytes(NodeId buffer) const {
     if (is_node(buffer)) return volume(ir_[buffer].type.shape) * ir_[buffer].type.dtype.size();
     const auto it = plan_.scratch_bytes.find(buffer);
@@ -73,6 +76,15 @@ class StepVerifier {
   bool is_empty(GroupId g) const {
     const std::vector<Root>& roots = grouping_.groups[g].roots;
     return std::all_of(roots.begin(), roots.end(), [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; });
+  }
+
+  /// Checks that no buffer has a location yet, nor anything that follows from one.
+  void unplaced() const {
+    check(plan_.locations.empty() && plan_.arena_bytes == 0, "verify", "no buffer has a location before allocate");
+    for (const OutputPlan& out : plan_.outputs) require(!out.owns, "no output has memory before allocate", out.buffer);
+    for (const kernel::Kernel& kernel : plan_.kernels)
+      for (const kernel::Param& param : kernel.params)
+        if (param.constant) fail("no parameter is constant before allocate", kernel.name);
   }
 
   /// Checks the location of every buffer.
@@ -92,7 +104,7 @@ class StepVerifier {
         require(exists && at.offset == 0 && plan_.outputs[static_cast<size_t>(at.index)].owns &&
                     plan_.outputs[static_cast<size_t>(at.index)].bytes == bytes(buffer),
                 "what lies in an output's buffer fills it", buffer);
-        require(in_output_.emplace(at.index, buffer).second, "an output's buffer has one owner", buffer);
+        require(in_output_.insert(at.index).second, "an output's buffer has one owner", buffer);
       }
     }
   }
@@ -133,8 +145,9 @@ class StepVerifier {
     const kernel::Kernel& kernel = plan_.kernels[step.kernel];
     for (size_t s = 0; s < step.segments.size(); ++s) {
       const StepSegment& segment = step.segments[s];
-      require_step(segment.buffers.size() == kernel.params.size() && step.nodes[s].size() == kernel.params.size(),
-                   "a kernel has a buffer for each parameter");
+      require_step(step.nodes[s].size() == kernel.params.size(), "a kernel has a buffer for each parameter");
+      require_step(segment.buffers.size() == (plan_.placed ? kernel.params.size() : 0),
+                   "each buffer of a launch has a location, after allocate and not before");
       require_step(segment.symbols.size() == kernel.symbols.size(), "a kernel has a number for each symbol");
       require_step(segment.grid > 0, "a launch has programs");
       const std::set<NodeId> results = results_of(step, s);
@@ -142,7 +155,8 @@ class StepVerifier {
         const NodeId node = step.nodes[s][k];
         const kernel::Param& param = kernel.params[k];
         require(is_node(node) && param.dtype == ir_[node].type.dtype, "a parameter has its buffer's dtype", node);
-        require(same(segment.buffers[k], location(node)), "a buffer lies where its node was placed", node);
+        require(!plan_.placed || same(segment.buffers[k], location(node)), "a buffer lies where its node was placed",
+                node);
         require(param.written == results.contains(node), "a kernel writes its groups' results and nothing else", node);
         require(!param.written || !is_leaf(ir_, node) || updated_.contains(node),
                 "an input is written only where it is updated", node);
@@ -169,19 +183,24 @@ class StepVerifier {
 
   /// Checks the operands of a call or copy.
   void operands(const Step& step) {
-    require_step(step.segments.empty() && step.nodes.size() == 1 && step.operands.size() == step.nodes[0].size(),
-                 "a call has an operand for each buffer");
+    require_step(step.segments.empty() && step.nodes.size() == 1 &&
+                     (step.offsets.empty() || step.offsets.size() == step.nodes[0].size()),
+                 "a call has buffers");
+    require_step(step.operands.size() == (plan_.placed ? step.nodes[0].size() : 0),
+                 "each operand of a call has a location, after allocate and not before");
     const bool copies = step.kind == Step::Kind::copy;
     require_step(copies || bool(step.call) != bool(step.program), "a call has a routine");
-    require_step(!copies || (step.operands.size() == 2 && step.bytes > 0), "a copy has two buffers");
-    for (size_t k = 0; k < step.operands.size(); ++k) {
+    require_step(!copies || (step.nodes[0].size() == 2 && step.offsets.empty() && step.bytes > 0),
+                 "a copy has two buffers");
+    for (size_t k = 0; k < step.nodes[0].size(); ++k) {
       const NodeId buffer = step.nodes[0][k];
-      Location at = step.operands[k];
-      const int64_t within = at.offset - location(buffer).offset;
-      at.offset -= within;
-      require(same(at, location(buffer)) && within >= 0 && within <= bytes(buffer), "an operand lies within its buffer",
-              buffer);
-      if (copies) require(within == 0 && step.bytes <= bytes(buffer), "a copy fits its buffers", buffer);
+      const int64_t within = step.offsets.empty() ? 0 : step.offsets[k];
+      require(within >= 0 && within <= bytes(buffer), "an operand lies within its buffer", buffer);
+      if (copies) require(step.bytes <= bytes(buffer), "a copy fits its buffers", buffer);
+      if (!plan_.placed) continue;
+      Location at = location(buffer);
+      at.offset += within;
+      require(same(step.operands[k], at), "an operand lies where its buffer was placed", buffer);
     }
   }
 
@@ -275,15 +294,14 @@ class StepVerifier {
   }
 
   void read(NodeId buffer) {
-    const Location& at = location(buffer);
-    if (at.in != Location::In::arena) return;
+    if (!in_arena(buffer)) return;
     require(arena_.written(buffer), "an array in the arena is written before it is read", buffer);
-    require(arena_.holds(buffer, at.offset), "an array in the arena is read before its slot is given away", buffer);
+    require(arena_.holds(buffer, location(buffer).offset),
+            "an array in the arena is read before its slot is given away", buffer);
   }
 
   void write(NodeId buffer) {
-    const Location& at = location(buffer);
-    if (at.in == Location::In::arena) arena_.write(buffer, at.offset, std::max<int64_t>(bytes(buffer), 1));
+    if (in_arena(buffer)) arena_.write(buffer, location(buffer).offset, std::max<int64_t>(bytes(buffer), 1));
     if (is_node(buffer) && is_leaf(ir_, buffer)) written_inputs_.insert(buffer);
   }
 
@@ -292,8 +310,8 @@ class StepVerifier {
     std::vector<std::tuple<int64_t, int64_t, int>> used;  // begin, end, buffer
     for (const std::vector<NodeId>& nodes : step.nodes)
       for (const NodeId buffer : nodes)
-        if (const Location& at = location(buffer); at.in == Location::In::arena)
-          used.emplace_back(at.offset, at.offset + bytes(buffer), buffer);
+        if (in_arena(buffer))
+          used.emplace_back(location(buffer).offset, location(buffer).offset + bytes(buffer), buffer);
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
     for (size_t k = 1; k < used.size(); ++k)
@@ -304,28 +322,26 @@ class StepVerifier {
   // ---------------------------------------------------------------- results
 
   /// Checks the location and the final contents of each output.
-  void outputs() {
-    check(plan_.outputs.size() == ir_.outputs.size(), "verify", "a plan has a location for each output");
+  void outputs() const {
+    check(plan_.outputs.size() == ir_.outputs.size(), "verify", "a plan has a buffer for each output");
     for (size_t k = 0; k < plan_.outputs.size(); ++k) {
       const OutputPlan& out = plan_.outputs[k];
-      const NodeId id = ir_.outputs[k], node = output_node(ir_, id);
-      require(out.location.in != Location::In::arena, "a result that leaves the program is not in the arena", id);
-      require(out.owns == (out.location.in == Location::In::output && out.location.index == static_cast<int>(k)),
-              "an output's own buffer is its own", id);
+      const NodeId id = ir_.outputs[k];
+      require(is_node(out.buffer) || plan_.scratch_bytes.contains(out.buffer), "an output's buffer exists", id);
       require(out.strides.size() == ir_[id].type.shape.size(), "an output has a stride for each axis", id);
-      const bool input = out.location.in == Location::In::input;
-      require(out.location.index >= 0 &&
-                  out.location.index < static_cast<int>(input ? ir_.inputs.size() : plan_.outputs.size()),
-              "an output's location exists", id);
+      if (plan_.placed) output_location(out, k);
       if (volume(ir_[id].type.shape) == 0) continue;
-      NodeId held;
-      if (input) {
-        held = memory_.in_memory_of(ir_.inputs[static_cast<size_t>(out.location.index)]);
-      } else if (const auto owner = in_output_.find(out.location.index); owner != in_output_.end()) {
-        held = is_node(owner->second) ? memory_.in_memory_of(owner->second) : value_of(owner->second);
-      }
-      require(held == node, "an output holds its value at the end", id);
+      const NodeId held = is_node(out.buffer) ? memory_.in_memory_of(out.buffer) : value_of(out.buffer);
+      require(held == output_node(ir_, id), "an output holds its value at the end", id);
     }
+  }
+
+  void output_location(const OutputPlan& out, size_t k) const {
+    const NodeId id = ir_.outputs[k];
+    require(out.location.in != Location::In::arena, "a result that leaves the program is not in the arena", id);
+    require(out.owns == (out.location.in == Location::In::output && out.location.index == static_cast<int>(k)),
+            "an output's own buffer is its own", id);
+    require(same(out.location, location(out.buffer)), "an output lies where its buffer was placed", id);
   }
 
   const Ir& ir_;
@@ -337,8 +353,8 @@ class StepVerifier {
   IndexedVector<GroupId, int> position_;  // by group: its step
   std::set<NodeId> updated_;              // inputs that the program may write
   std::set<int> written_inputs_;
-  std::map<int, NodeId> in_output_;  // output → the buffer in its memory
-  std::map<NodeId, NodeId> saved_;   // buffers without a node → the node whose value they hold
+  std::set<int> in_output_;         // outputs whose memory has a buffer
+  std::map<NodeId, NodeId> saved_;  // buffers without a node → the node whose value they hold
   MemoryState memory_;
   ArenaState arena_;
 };

@@ -191,7 +191,9 @@ void CompiledProgram::add_pass_times() {
     stats_.verify_ms += r.verify_ms;
     const bool groups =
         std::holds_alternative<GroupingPass>(r.pass->run) || std::holds_alternative<OrderingPass>(r.pass->run);
-    const bool lowers = std::holds_alternative<StepsPass>(r.pass->run);
+    const bool lowers = std::holds_alternative<TuningPass>(r.pass->run) ||
+                        std::holds_alternative<LoweringPass>(r.pass->run) ||
+                        std::holds_alternative<PlanPass>(r.pass->run);
     (groups ? stats_.group_ms : lowers ? stats_.lower_ms : stats_.simplify_ms) += r.ms;
   }
   stats_.tune_ms = steps_.tune_ms;

@@ -184,6 +184,7 @@ class Replacement {
       for (kernel::Param& p : kernel.params) p.constant = false;
       plan_.kernels.push_back(std::move(kernel));
     }
+    plan_.digests.insert(plan_.digests.end(), made.steps.digests.begin(), made.steps.digests.end());
     plan_.arena_bytes = std::max(plan_.arena_bytes, arena_ + made.steps.arena_bytes);
     plan_.live_bytes = std::max(plan_.live_bytes, arena_ + made.steps.live_bytes);
     plan_.tune_ms += made.steps.tune_ms;

@@ -1,9 +1,12 @@
 #include "compiler/tune/groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <unordered_map>
 
+#include "base/error.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/tune/cost.h"
 #include "compiler/tune/tune.h"
@@ -30,8 +33,8 @@ struct Family {
 
 class GroupTuner {
  public:
-  GroupTuner(const LowerContext& cx, const Grouping& grouping, LoweringMemo& memo, const Policy& policy)
-      : cx_(cx), grouping_(grouping), memo_(memo), policy_(policy) {}
+  GroupTuner(const LowerContext& cx, const Grouping& grouping, const Policy& policy)
+      : cx_(cx), grouping_(grouping), policy_(policy) {}
   TunedGroups run(const std::vector<GroupId>& order);
 
  private:
@@ -53,7 +56,6 @@ class GroupTuner {
 
   const LowerContext& cx_;
   const Grouping& grouping_;
-  LoweringMemo& memo_;
   const Policy& policy_;
   std::vector<Family> families_;
   TunedGroups result_;
@@ -72,7 +74,7 @@ void GroupTuner::find_families(const std::vector<GroupId>& order) {
     const double seconds = std::max(cost.bytes / bytes_per_second, cost.flops / flops_per_second);
     Digest code;
     if (it.kind == Group::Kind::rows) {
-      code = memo_.rows(cx_, it)->digest;
+      code = result_.memo.rows(cx_, it)->digest;
     } else {
       const auto call = library_for(it.dot, cx_.target, policy_);
       if (!call) continue;
@@ -113,7 +115,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
   std::vector<Digest> seen;
   for (const Variant variant :
        {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
-    const std::optional<Lowering> lowering = memo_.rows(cx_, it, variant);
+    const std::optional<Lowering> lowering = result_.memo.rows(cx_, it, variant);
     if (!lowering || std::find(seen.begin(), seen.end(), lowering->digest) != seen.end()) continue;
     seen.push_back(lowering->digest);
     TuneCandidate c{variant, lowering->code, lowering->params, nullptr, {}, true};
@@ -131,7 +133,7 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
     item.candidates = {call};
     return;
   }
-  const Lowering own = memo_.dot(cx_, it);
+  const Lowering own = result_.memo.dot(cx_, it);
   item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
 }
 
@@ -264,8 +266,34 @@ TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
 }  // namespace
 
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
-                        LoweringMemo& memo, const Policy& policy) {
-  return GroupTuner(cx, grouping, memo, policy).run(order);
+                        const Policy& policy) {
+  return GroupTuner(cx, grouping, policy).run(order);
+}
+
+std::string print(const TunedGroups& tuned) {
+  std::string text;
+  int chosen = 0;
+  for (GroupId g = 0; g < tuned.variants.count(); ++g)
+    if (const Variant variant = tuned.variants[g]; variant != Variant::heuristic) {
+      text += fmt::format("group {} {}\n", g, name(variant));
+      ++chosen;
+    }
+  return text + tuned.text + fmt::format("{} of {} groups by choice\n", chosen, tuned.variants.size());
+}
+
+void verify(const Grouping& grouping, const TunedGroups& tuned) {
+  const auto require = [](bool ok, const char* rule, GroupId g) {
+    if (!ok) throw_internal("verify", fmt::format("{}: group {}", rule, g));
+  };
+  require(tuned.variants.size() == grouping.groups.size(), "each group has a variant",
+          static_cast<GroupId>(grouping.groups.count()));
+  for (GroupId g = 0; g < grouping.groups.count(); ++g) {
+    const Group::Kind kind = grouping.groups[g].kind;
+    const Variant variant = tuned.variants[g];
+    require(variant != Variant::own || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
+    require(variant == Variant::heuristic || variant == Variant::own || kind == Group::Kind::rows,
+            "only a group of rows has schedules to choose from", g);
+  }
 }
 
 }  // namespace weft::compiler

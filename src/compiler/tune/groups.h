@@ -13,10 +13,17 @@ struct TunedGroups {
   IndexedVector<GroupId, Variant> variants;  // by group
   std::string text;                          // a line for each choice that was looked up or measured
   double ms = 0;                             // milliseconds spent on measurements
+  LoweringMemo memo;                         // the groups that were lowered for it
 };
 
 /// Chooses a variant for each group. `order`: the groups that are lowered.
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
-                        LoweringMemo& memo, const Policy& policy);
+                        const Policy& policy);
+
+/// Lists the groups that do not run as the heuristic says, then the choices that were looked up or measured.
+std::string print(const TunedGroups& tuned);
+
+/// Verifies that each group has a variant, and one of its kind. Throws internal_error "[verify] RULE: group G".
+void verify(const Grouping& grouping, const TunedGroups& tuned);
 
 }  // namespace weft::compiler

@@ -247,7 +247,7 @@ std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy) 
 
 std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target) {
   const std::lock_guard lock(state().measuring);
-  const runtime::Span span("compiler", "tune");
+  const runtime::Span span("compiler", "measure");
   double& spent = state().spent;
   std::vector<TuneResult> results;
   std::vector<Executables> executables;  // of items from `first` on

@@ -174,6 +174,13 @@ inline Source row() {
   return {{{x, w}, {graph::tanh(graph::dot(x, w, {1}, {1}))}}, {}, {}};
 }
 
+/// Two sums after each other, each the work of one program on a GPU.
+inline Source singles() {
+  const Value x = param({64}), y = param({32});
+  const Value s = graph::sum(x, {0}, true);
+  return {{{x, y}, {s, graph::sum(y * graph::broadcast(graph::exp(s), {32}), {0})}}, {}, {}};
+}
+
 inline Sample sample_program(const std::string& name) {
   using Make = Source (*)();
   static const std::map<std::string, std::pair<Make, bool>> all{
@@ -188,12 +195,22 @@ inline Sample sample_program(const std::string& name) {
       {"gpu norm", {norm, true}},       {"gpu loss", {loss, true}},
       {"gpu updates", {updates, true}}, {"gpu columns", {columns, true}},
       {"gpu row", {row, true}},         {"gpu decode", {decode, true}},
+      {"gpu singles", {singles, true}},
   };
   const auto& [make, gpu] = all.at(name);
   return {make(), gpu ? &simt() : &target::cpu()};
 }
 
-inline Compilation compiled(const Sample& p) { return run_passes({p.source, *p.target, p.policy}, false); }
+/// Runs the passes on a program, up to and with the one that is named.
+inline Compilation compiled(const Sample& p, const std::string& last = passes().back().name) {
+  Compilation c;
+  const PassContext cx{p.source, *p.target, p.policy};
+  for (const Pass& pass : passes()) {
+    if (pass.applies(p.target->machine(), p.policy)) run_pass(pass, c, cx);
+    if (pass.name == last) return c;
+  }
+  throw_internal("test", "no pass is called " + last);
+}
 
 /// What a verifier says; nothing where it finds no fault.
 inline std::string refusal(const std::function<void()>& verifier) {
@@ -213,12 +230,13 @@ struct Fault {
   std::function<void(Compilation&)> plant;
 };
 
-/// The verifier has nothing to say of the program, and refuses it with the fault by the fault's rule.
+/// The verifier has nothing to say of the program after the pass `last`, and refuses it with the fault by the fault's
+/// rule.
 template <class Verifier>
-void check_refused(const Fault& fault, const Verifier& verifier) {
-  INFO(std::string(fault.what));
+void check_refused(const Fault& fault, const Verifier& verifier, const std::string& last = passes().back().name) {
+  INFO(std::string(fault.what), " after ", last);
   const Sample p = sample_program(fault.program);
-  Compilation c = compiled(p);
+  Compilation c = compiled(p, last);
   REQUIRE(refusal([&] { verifier(p, c); }) == "");
   fault.plant(c);
   const std::string message = refusal([&] { verifier(p, c); });

@@ -22,6 +22,15 @@ Step& merged(Compilation& c) {
   throw_internal("test", "the program has no merged launches");
 }
 
+/// The first launch of groups that run one after the other.
+Step& joined(Compilation& c) {
+  for (Step& s : c.steps.steps)
+    if (s.segments.size() == 1 && s.groups.size() > 1) return s;
+  throw_internal("test", "the program has no joined launches");
+}
+
+void of_plan(const Sample&, const Compilation& c) { verify(c.ir, c.grouping, c.ordering, c.steps); }
+
 /// Buffers in the arena, in the order of their nodes.
 std::vector<int> in_arena(const Compilation& c) {
   std::vector<int> out;
@@ -108,8 +117,10 @@ const std::vector<Fault> faults{
        std::vector<Location>& all = step(c, Step::Kind::launch).segments[0].buffers;
        std::swap(all[0], all[1]);
      }},
-    {"a buffer too few", "norm", "a kernel has a buffer for each parameter",
+    {"a buffer too few", "norm", "each buffer of a launch has a location",
      [](Compilation& c) { step(c, Step::Kind::launch).segments[0].buffers.pop_back(); }},
+    {"a node too few", "norm", "a kernel has a buffer for each parameter",
+     [](Compilation& c) { step(c, Step::Kind::launch).nodes[0].pop_back(); }},
     {"a number too many", "norm", "a kernel has a number for each symbol",
      [](Compilation& c) {
        step(c, Step::Kind::launch).segments[0].symbols.push_back({3, nullptr});
@@ -135,9 +146,9 @@ const std::vector<Fault> faults{
        const Step& s = step(c, Step::Kind::launch);
        c.steps.kernels[s.kernel].params[param(c, s, true)].constant = true;
      }},
-    {"an operand behind its buffer", "sort", "an operand lies within its buffer",
-     [](Compilation& c) { step(c, Step::Kind::library).operands[0].offset += 1 << 20; }},
-    {"an operand too few", "sort", "a call has an operand for each buffer",
+    {"an operand elsewhere", "sort", "an operand lies where its buffer was placed",
+     [](Compilation& c) { step(c, Step::Kind::library).operands[0].offset += 4; }},
+    {"an operand too few", "sort", "each operand of a call has a location",
      [](Compilation& c) { step(c, Step::Kind::library).operands.pop_back(); }},
     {"a library's step without its routine", "sort", "a call has a routine",
      [](Compilation& c) { step(c, Step::Kind::library).call = nullptr; }},
@@ -161,11 +172,47 @@ const std::vector<Fault> faults{
      [](Compilation& c) { c.steps.outputs[0].location.index = 1; }},
     {"outputs changed about", "norm", "what lies in an output's buffer fills it",
      [](Compilation& c) { c.steps.outputs[0].bytes -= 4; }},
-    {"an output that nobody made", "norm", "an output",
+    {"an output that lies elsewhere", "norm", "an output lies where its buffer was placed",
+     [](Compilation& c) { c.steps.outputs[0].buffer = c.ir.inputs[0]; }},
+    {"a plan that is not placed any longer", "norm", "no buffer has a location before allocate",
+     [](Compilation& c) { c.steps.placed = false; }},
+};
+
+const std::vector<Fault> faults_before_allocate{
+    {"a step left out", "chain", "a step comes after those that it waits for",
+     [](Compilation& c) { c.steps.steps.erase(c.steps.steps.begin()); }},
+    {"a kernel without its digest", "chain", "a plan has a digest for each kernel",
+     [](Compilation& c) { c.steps.digests.pop_back(); }},
+    {"a location", "chain", "no buffer has a location before allocate",
      [](Compilation& c) {
-       c.steps.outputs[0].owns = false;
-       c.steps.outputs[0].location = {Location::In::input, 0, 0};
+       c.steps.locations[c.ir.inputs[0]] = {Location::In::input, 0, 0};
      }},
+    {"an arena", "chain", "no buffer has a location before allocate", [](Compilation& c) { c.steps.arena_bytes = 64; }},
+    {"a launch with locations", "norm", "each buffer of a launch has a location, after allocate and not before",
+     [](Compilation& c) { step(c, Step::Kind::launch).segments[0].buffers.emplace_back(); }},
+    {"a call with locations", "sort", "each operand of a call has a location, after allocate and not before",
+     [](Compilation& c) { step(c, Step::Kind::library).operands.emplace_back(); }},
+    {"an output with memory", "norm", "no output has memory before allocate",
+     [](Compilation& c) { c.steps.outputs[0].owns = true; }},
+    {"a parameter that is marked already", "gpu norm", "no parameter is constant before allocate",
+     [](Compilation& c) { c.steps.kernels[0].params[0].constant = true; }},
+    {"a plan that is not placed", "norm", "each buffer of a launch has a location",
+     [](Compilation& c) { c.steps.placed = true; }},
+    {"an output in another one's buffer", "norm", "an output holds its value at the end",
+     [](Compilation& c) { c.steps.outputs[0].buffer = c.steps.outputs[1].buffer; }},
+    {"an output in no buffer", "norm", "an output's buffer exists",
+     [](Compilation& c) { c.steps.outputs[0].buffer = c.ir.size(); }},
+};
+
+/// What is wrong before allocate is wrong after it.
+const std::vector<Fault> faults_at_any_time{
+    {"an operand behind its buffer", "sort", "an operand lies within its buffer",
+     [](Compilation& c) {
+       Step& s = step(c, Step::Kind::library);
+       s.offsets.assign(s.nodes[0].size(), 1 << 20);
+     }},
+    {"offsets that some operands lack", "sort", "a call has buffers",
+     [](Compilation& c) { step(c, Step::Kind::library).offsets = {0}; }},
     {"a copy that is left out", "copies", "an output holds its value at the end",
      [](Compilation& c) { std::erase_if(c.steps.steps, [](const Step& s) { return s.kind == Step::Kind::copy; }); }},
     {"a copy that is too long", "copies", "a copy fits its buffers",
@@ -175,6 +222,51 @@ const std::vector<Fault> faults{
 }  // namespace
 
 TEST_CASE("the verifier of plans refuses each planted fault by its rule") {
-  for (const Fault& fault : faults)
-    check_refused(fault, [](const Sample&, const Compilation& c) { verify(c.ir, c.grouping, c.ordering, c.steps); });
+  for (const Fault& fault : faults) check_refused(fault, of_plan);
+}
+
+TEST_CASE("the verifier of plans refuses each fault that is planted before buffers have locations") {
+  for (const char* last : {"lower", "horizontal_fusion", "vertical_fusion"})
+    for (const std::vector<Fault>* all : {&faults_before_allocate, &faults_at_any_time})
+      for (const Fault& fault : *all) check_refused(fault, of_plan, last);
+  for (const char* last : {"allocate", "mark_constants"})
+    for (const Fault& fault : faults_at_any_time) check_refused(fault, of_plan, last);
+}
+
+TEST_CASE("the verifier of plans refuses the fault that each pass could make") {
+  check_refused({"a launch that took the groups of another one, but not its segments", "updates",
+                 "a merged launch has a segment for each group",
+                 [](Compilation& c) { merged(c).segments.pop_back(), merged(c).nodes.pop_back(); }},
+                of_plan, "horizontal_fusion");
+  check_refused({"launches joined in the wrong order", "gpu singles", "a step comes after those that it waits for",
+                 [](Compilation& c) {
+                   Step& s = joined(c);
+                   std::reverse(s.groups.begin(), s.groups.end());
+                 }},
+                of_plan, "vertical_fusion");
+  check_refused({"launches joined without the second one's buffers", "gpu singles",
+                 "a kernel has a buffer for each parameter", [](Compilation& c) { joined(c).nodes[0].pop_back(); }},
+                of_plan, "vertical_fusion");
+  check_refused({"an arena that is too small", "chain", "a buffer lies within the arena",
+                 [](Compilation& c) { c.steps.arena_bytes -= 64; }},
+                of_plan, "allocate");
+  check_refused({"everything marked constant", "gpu norm", "what a kernel may read early",
+                 [](Compilation& c) {
+                   for (kernel::Kernel& k : c.steps.kernels)
+                     for (kernel::Param& p : k.params) p.constant = true;
+                 }},
+                of_plan, "mark_constants");
+}
+
+TEST_CASE("the verifier of choices refuses each planted fault by its rule") {
+  const auto of_choices = [](const Sample&, const Compilation& c) { verify(c.grouping, c.tuned); };
+  const std::vector<Fault> all{
+      {"a group without a variant", "norm", "each group has a variant",
+       [](Compilation& c) { c.tuned.variants.pop_back(); }},
+      {"rows that run as a matmul", "norm", "only a matmul has code in place of a library's",
+       [](Compilation& c) { c.tuned.variants[0] = Variant::own; }},
+      {"a matmul with a schedule of rows", "mlp", "only a group of rows has schedules to choose from",
+       [](Compilation& c) { c.tuned.variants[number_of(c, group(c, Group::Kind::dot))] = Variant::wider; }},
+  };
+  for (const Fault& fault : all) check_refused(fault, of_choices, "tune");
 }

@@ -1,0 +1,162 @@
+#include "compiler/plan/step_maker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/region/kv_append.h"
+
+namespace weft::compiler {
+
+namespace {
+
+/// Returns whether a group's products are of 16-bit floats.
+bool multiplies_half(const Group& group) {
+  switch (group.kind) {
+    case Group::Kind::dot:
+      return group.dot.desc.a.size() == 2 ||
+             is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
+    case Group::Kind::attention: return group.attention.q.dtype.size() == 2;
+    case Group::Kind::call:
+      return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+/// Code that no other group is looked up for.
+Lowering StepMaker::alone(Lowered lowered) const {
+  auto code = std::make_shared<const Lowered>(std::move(lowered));
+  return {code, kernel::digest(code->kernel), code->params};
+}
+
+void StepMaker::lower_launch(GroupId g, const Lowering& lowering) {
+  Step step;
+  step.name = lowering.code->kernel.name;
+  step.work = lowering.code->work;
+  step.nodes.push_back(lowering.params);
+  step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
+  const auto [it, fresh] = kernel_ids_.try_emplace(lowering.digest, plan_.kernels.size());
+  step.kernel = it->second;
+  if (fresh) {
+    plan_.kernels.push_back(lowering.code->kernel);
+    plan_.digests.push_back(lowering.digest);
+  }
+  add(g, std::move(step), lowering.code);
+}
+
+/// Adds the step of a group, with its costs. `code`: of a launch.
+void StepMaker::add(GroupId g, Step step, const std::shared_ptr<const Lowered>& code) {
+  step.groups = {g};
+  Cost of_group = cost(g, code);
+  step.traffic = of_group.bytes;
+  step.flops = of_group.flops;
+  step.what = std::move(of_group.what);
+  step.half = multiplies_half(grouping_.groups[g]);
+  plan_.steps.push_back(std::move(step));
+}
+
+/// Groups of one lowering cost the same.
+Cost StepMaker::cost(GroupId g, const std::shared_ptr<const Lowered>& code) {
+  const Group& group = grouping_.groups[g];
+  if (!code) return cost_of(context(), group);
+  const auto [known, fresh] = costs_.try_emplace(code);
+  if (fresh) known->second = cost_of(context(), group);
+  return known->second;
+}
+
+void StepMaker::copy(NodeId from, NodeId to) {
+  Step step;
+  step.kind = Step::Kind::copy;
+  step.name = fmt::format("copy %{} to %{}", from, to);
+  step.bytes = bytes(from);
+  step.traffic = 2.0 * static_cast<double>(step.bytes);
+  step.nodes.push_back({from, to});
+  plan_.steps.push_back(std::move(step));
+}
+
+void StepMaker::lower(GroupId g) {
+  const Group& group = grouping_.groups[g];
+  // Nothing to compute: every result is empty.
+  if (std::all_of(group.roots.begin(), group.roots.end(),
+                  [&](const Root& r) { return volume(ir_[r.node].type.shape) == 0; }))
+    return;
+  const LowerContext cx = context();
+  if (group.kind == Group::Kind::rows) {
+    std::optional<Lowering> lowering = memo_.rows(cx, group, tuned_.variants[g]);
+    return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
+  }
+  if (group.kind == Group::Kind::call) return call_routine(g);
+  if (const int source = ordering_.scatter_source[g]; source >= 0) copy(owner(source), owner(overlaid(group)));
+  if (group.kind == Group::Kind::attention) {
+    if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
+    if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
+    return;
+  }
+  if (group.kind == Group::Kind::cumulative) return lower_launch(g, alone(lower_cumulative(cx, group)));
+  if (group.kind == Group::Kind::dot) {
+    if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
+    return;
+  }
+  if (!call_scatter_rows(g)) lower_launch(g, alone(lower_scatter(cx, group)));
+}
+
+/// Returns a new buffer of the run that belongs to no node.
+NodeId StepMaker::scratch(int64_t bytes) {
+  plan_.scratch_bytes[next_pseudo_] = bytes;
+  return next_pseudo_++;
+}
+
+/// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value,
+/// is saved first.
+void StepMaker::save_inputs() {
+  for (const Copy& c : ordering_.last)
+    if (is_leaf(ir_, c.from) && !saved_.contains(c.from)) {
+      saved_[c.from] = scratch(bytes(c.from));
+      copy(c.from, saved_.at(c.from));
+    }
+}
+
+/// Finds the buffer that holds each output at the end. An input that is a result, and is overwritten, is copied first.
+void StepMaker::find_outputs() {
+  const std::set<NodeId> updated = overwritten(ir_, ordering_);
+  for (size_t k = 0; k < ir_.outputs.size(); ++k) {
+    const NodeId id = ir_.outputs[k], node = output_node(ir_, id);
+    OutputPlan out;
+    out.strides = node == id ? grouping_.strides[id] : row_major_strides(ir_[id].type.shape);
+    const auto update = std::find_if(ordering_.last.begin(), ordering_.last.end(),
+                                     [&](const Copy& c) { return c.output == static_cast<int>(k); });
+    if (update != ordering_.last.end()) {
+      out.buffer = update->to;
+    } else if (is_leaf(ir_, node) && updated.contains(node)) {
+      out.buffer = scratch(bytes(node));
+      copy(node, out.buffer);
+    } else {
+      out.buffer = owner(node);
+    }
+    plan_.outputs.push_back(std::move(out));
+  }
+}
+
+void StepMaker::last_copies() {
+  for (const Copy& c : ordering_.last) copy(saved_.contains(c.from) ? saved_.at(c.from) : owner(c.from), c.to);
+}
+
+StepPlan StepMaker::run() {
+  plan_.tune_ms = tuned_.ms;
+  plan_.tuning = tuned_.text;
+  save_inputs();
+  find_outputs();
+  for (const GroupId g : ordering_.order) lower(g);
+  last_copies();
+  return std::move(plan_);
+}
+
+StepPlan lower_groups(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const TunedGroups& tuned,
+                      target::Target& target, const Policy& policy) {
+  return StepMaker(ir, grouping, ordering, tuned, target, policy).run();
+}
+
+}  // namespace weft::compiler

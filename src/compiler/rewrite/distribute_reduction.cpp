@@ -14,12 +14,12 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t least_rows = 4096;  // shorter columns lie in a cache when they are read again
-constexpr size_t most_walked = 2048;  // nodes that a search looks at
+constexpr int64_t least_rows = 4096;  // shorter columns are still in a cache when they are read again
+constexpr size_t most_walked = 2048;  // nodes that a search visits at most
 constexpr size_t most_terms = 4, most_sums = 32;
 
-/// Of a linear expression: a product of numbers, one a channel, and of values of all positions, of which there may be
-/// none.
+/// A term of a linear expression: ± the product of `factors` (one element, or one for each channel) and of `values`
+/// (one element for each position and channel; may be empty).
 struct Term {
   std::vector<NodeId> factors, values;
   bool negative = false;
@@ -41,8 +41,9 @@ class DistributeReduction : Rewriter {
   }
 
  private:
-  // ---------------------------------------------------------------- what is found
+  // ---------------------------------------------------------------- analysis
 
+  /// Returns whether a node is a float32 sum over all axes but the last, static, with at least `least_rows` rows.
   bool is_column_sum(NodeId id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || n.type.dtype != float32 || n.gemv)
@@ -62,8 +63,8 @@ class DistributeReduction : Rewriter {
     return from_[from_[a].inputs[0]].type.shape == from_[from_[b].inputs[0]].type.shape;
   }
 
-  /// The column sums over the same positions that `node` is computed from; where `through`, also those that lie behind
-  /// others. Nothing where there is too much to look at.
+  /// Returns the column sums over positions of `like`'s shape that `node` depends on; with `through`, also those that
+  /// these sums depend on. Returns nothing if the search visits too many nodes.
   std::optional<std::set<NodeId>> sums_behind(NodeId node, int like, bool through) const {
     std::set<NodeId> sums, seen;
     std::vector<NodeId> pending{node};
@@ -83,8 +84,8 @@ class DistributeReduction : Rewriter {
     return sums;
   }
 
-  /// Those of the sums behind a sum's operand that no other one of them needs: the others are known when these are
-  /// made.
+  /// Returns the column sums that the operand of `sum` depends on, except those that another of these depends on: they
+  /// are known when the last ones are computed.
   std::set<NodeId> last_sums(int sum) const {
     const auto direct = sums_behind(from_[sum].inputs[0], sum, false);
     if (!direct) return {};
@@ -97,7 +98,8 @@ class DistributeReduction : Rewriter {
     return last;
   }
 
-  /// Of one number a channel spread over all positions: the numbers. -1 of anything else.
+  /// Returns the operand of a broadcast of one element, or of one for each channel, to all positions; -1 for other
+  /// nodes.
   NodeId channel_factors_of(NodeId id) const {
     const IrNode& n = from_[id];
     if (n.op != Op::broadcast) return -1;
@@ -108,7 +110,9 @@ class DistributeReduction : Rewriter {
                : NodeId{};
   }
 
-  /// `depends`: by node, whether it is computed from the sums in question.
+  /// Returns the terms of an expression, and collects the nodes that it expands in `inner`. `depends` marks the nodes
+  /// that depend on the sums in question; any other node is a value of its own. Returns nothing if a dependent node is
+  /// materialized or no float32 add, sub, mul or neg, or if there are too many terms.
   std::optional<Terms> terms_of(NodeId id, const NodeFlags& depends, std::set<NodeId>& inner) const {
     if (const int factors = channel_factors_of(id); factors >= 0) return Terms{{{factors}, {}}};
     if (!depends[id]) return Terms{{{}, {id}}};
@@ -137,7 +141,7 @@ class DistributeReduction : Rewriter {
     return a->size() <= most_terms ? a : std::nullopt;
   }
 
-  /// What is computed from the sums, up to `end`.
+  /// Marks the nodes below `end` that depend on the sums.
   NodeFlags dependents(const std::set<NodeId>& sums, int end) const {
     NodeFlags depends(static_cast<size_t>(end));
     for (NodeId id : sums) depends[id] = true;
@@ -146,15 +150,16 @@ class DistributeReduction : Rewriter {
     return depends;
   }
 
+  /// Finds the sums to replace and their terms (`found_`).
   void find() {
-    std::map<NodeId, std::set<NodeId>> inner;  // by sum: what of its operand need not be computed any more
+    std::map<NodeId, std::set<NodeId>> inner;  // by sum: nodes of its operand that the terms make unnecessary
     for (NodeId id = 0; id < from_.size(); ++id) {
       if (!is_column_sum(id)) continue;
       const std::set<NodeId> last = last_sums(id);
       if (last.empty()) continue;
       if (auto terms = terms_of(from_[id].inputs[0], dependents(last, id), inner[id])) found_[id] = std::move(*terms);
     }
-    // Where somebody else wants the expression it is computed anyway.
+    // A sum stays if its expression has another reader, because the expression is computed anyway.
     for (bool changed = true; changed;) {
       std::set<NodeId> unwanted;
       for (const auto& [sum, terms] : found_) unwanted.insert(inner[sum].begin(), inner[sum].end());
@@ -172,8 +177,9 @@ class DistributeReduction : Rewriter {
     if (sums.size() > most_sums) found_.clear();
   }
 
-  // ---------------------------------------------------------------- what is made
+  // ---------------------------------------------------------------- rewriting
 
+  /// Returns what replaces a sum: the sum over its terms of factors times the column sum of the values.
   NodeId total(NodeId id, const Terms& terms) {
     const IrNode& sum = from_[id];
     int all = -1;
@@ -192,7 +198,7 @@ class DistributeReduction : Rewriter {
     return all;
   }
 
-  /// The column sum of a product of values; of none: how many there are.
+  /// Returns the column sum of the product of `values`; without values, the number of rows.
   NodeId sum_of(const std::vector<NodeId>& values, const IrNode& like) {
     const Shape& positions = from_[like.inputs[0]].type.shape;
     if (values.empty()) {
@@ -218,9 +224,9 @@ class DistributeReduction : Rewriter {
 
   const Users users_;
   const std::set<NodeId> outputs_;
-  std::map<NodeId, Terms> found_;  // by column sum: what it becomes
-  std::map<std::pair<std::vector<NodeId>, std::vector<int64_t>>, int>
-      sums_;  // that were made: by factors and positions
+  std::map<NodeId, Terms> found_;  // by column sum: its terms
+  // The column sums made so far, by values and extents of the positions.
+  std::map<std::pair<std::vector<NodeId>, std::vector<int64_t>>, int> sums_;
 };
 
 }  // namespace

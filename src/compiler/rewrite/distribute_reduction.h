@@ -8,8 +8,8 @@
 
 namespace weft::compiler {
 
-/// Replaces sums over all axes but the last one of a linear expression by the sums of its terms, where every reader of
-/// the expression is such a sum. For machines on which a pass over the data costs more than a few more sums.
+/// Replaces each sum of a linear expression over all axes but the last by the sums of its terms, if every reader of the
+/// expression is such a sum. Meant for machines on which a pass over the data costs more than a few more sums.
 Ir distribute_reduction(Ir ir);
 
 }  // namespace weft::compiler

@@ -11,8 +11,8 @@ using graph::Op;
 
 namespace {
 
-/// A dot over several axes → a dot over one: both operands with the contracted axes last, flattened. Movement costs
-/// nothing where it is a view.
+/// dot over several axes → dot over one: permutes the contracted axes of both operands to the end and flattens them.
+/// Where the result is a view, the movement costs nothing.
 RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
   if (n.attrs->axes.size() < 2) return {};
   auto flatten = [&](NodeId id, const std::vector<int64_t>& batch, const std::vector<int64_t>& contracted,
@@ -46,7 +46,7 @@ RuleResult merge_contraction(RuleGraph& g, const IrNode& n) {
   return g.make(Op::dot, {a, b}, n.type, attrs);
 }
 
-/// A dot that contracts nothing (an axis of extent 0) → zeros.
+/// dot that contracts an axis of extent 0 → zeros.
 RuleResult contract_nothing(RuleGraph& g, const IrNode& n) {
   for (int64_t axis : n.attrs->axes)
     if (g[n.inputs[0]].type.shape[static_cast<size_t>(axis)] == 0) return g.constant_like(n.type, Number::of_real(0));

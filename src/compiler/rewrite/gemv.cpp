@@ -14,10 +14,10 @@ using graph::Op;
 
 namespace {
 
-// For shorter sums, a library call or a block of the dot class is as good.
+// Shorter sums run as well in a library call or a dot kernel.
 constexpr int64_t least_depth = 16;
-// A norm is made anew for every row of the matrix where a warp has its row in registers, and where the matrix is so
-// small that it costs more to launch than to read.
+// A norm of the vector is recomputed for every row of the matrix if a warp can hold the vector in registers, and the
+// matrix (in elements) is so small that another launch would cost more than the repeated reads.
 constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
 
 bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
@@ -35,7 +35,7 @@ int64_t extent(const Shape& shape, const std::vector<int64_t>& axes) {
   return n;
 }
 
-/// The operands whose free axes all have extent 1: vectors of a GEMV.
+/// Tells which operands are vectors: all their free axes have extent 1.
 struct OneRow {
   bool left = false, right = false;
 };
@@ -63,7 +63,7 @@ class GemvRewriter : Rewriter {
   }
 
  private:
-  /// The free axes first, then the contracted ones in their order.
+  /// Returns v with its free axes first, then the contracted ones in their order.
   NodeId permuted(NodeId v, const std::vector<int64_t>& contracted) {
     const Shape& shape = to_[v].type.shape;
     std::vector<int64_t> order = free_axes(shape, contracted);
@@ -78,7 +78,7 @@ class GemvRewriter : Rewriter {
 
   bool is_scalar(NodeId id) const { return volume(to_[id].type.shape) == 1; }
 
-  /// Σ x² over all of x, which has as many elements as the row: x, else -1.
+  /// Returns x if node `id` is Σ x² in float32 over all of x, and x has as many elements as the vector; else -1.
   NodeId squared(NodeId id, int64_t depth) const {
     const IrNode& n = to_[id];
     if (n.op != Op::reduce || n.attrs->reducer != kernel::Reducer::sum || !is_scalar(id) || n.type.dtype != float32)
@@ -89,8 +89,8 @@ class GemvRewriter : Rewriter {
                                                                                           : NodeId{};
   }
 
-  /// May the number be computed for every row of the matrix anew? It is made of numbers and of at least one sum of
-  /// squares; `steps` bounds the work.
+  /// Returns whether a scalar may be recomputed for every row of the matrix: it is computed elementwise from
+  /// parameters, constants and sums of squares. Adds the number of these sums to `sums`; `steps` bounds the walk.
   bool repeatable(NodeId id, int64_t depth, int& sums, int& steps) const {
     if (--steps < 0 || !is_scalar(id)) return false;
     if (squared(id, depth) >= 0) return ++sums, true;
@@ -101,7 +101,7 @@ class GemvRewriter : Rewriter {
                        [&](int input) { return repeatable(input, depth, sums, steps); });
   }
 
-  /// The number, once for each row of the matrix.
+  /// Returns the scalar recomputed for each row of the matrix: shape `rows`.
   NodeId repeated(NodeId id, const Shape& rows, const Shape& whole) {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
     if (const NodeId x = squared(id, depth); x >= 0) {
@@ -119,6 +119,7 @@ class GemvRewriter : Rewriter {
     return add(std::move(n));
   }
 
+  /// Returns the sum of a multiplication over the contracted axes, marked as a GEMV.
   NodeId sum_of(int products, const Shape& rows, bool scaled) {
     IrNode sum = made(Op::reduce, {products}, rows, to_[products].type.dtype);
     sum.attrs.edit().reducer = kernel::Reducer::sum;
@@ -129,9 +130,9 @@ class GemvRewriter : Rewriter {
     return add(std::move(sum));
   }
 
-  /// A row that is a number times something, where the number is made of the sum of squares of the row's origin: a root
-  /// mean square norm. The number stands before the sum instead, and each program makes it anew from what it reads
-  /// anyway; the row is not rounded to fewer bits in between.
+  /// Splits a vector of the form s · x₁ · x₂ · x₃ (one to three factors) where the scalar s depends on a sum of squares
+  /// (an RMS norm). Returns nothing for other vectors. The GEMV then multiplies its result by s: each program
+  /// recomputes s from what it reads anyway, and the normalized vector is not rounded to fewer bits in between.
   struct Scaled {
     std::vector<NodeId> factors, scalars;
   };
@@ -156,8 +157,8 @@ class GemvRewriter : Rewriter {
     return found;
   }
 
-  /// Does a value of as many elements as the row has, or of one, rest on sums over the row? Those are taken within the
-  /// operators that stand right before the product.
+  /// Returns whether a value of one element, or of as many as the vector, depends on a reduction over the vector
+  /// through elementwise operators, reshapes and broadcasts alone.
   bool rests_on_sums(NodeId id, int64_t depth) {
     const IrNode& n = to_[id];
     if (n.op == Op::reduce) return is_scalar(id) && volume(to_[n.inputs[0]].type.shape) == depth;
@@ -170,15 +171,16 @@ class GemvRewriter : Rewriter {
     return rests_[{id, depth}] = found;
   }
 
-  /// How many operators the norm consists of.
+  /// Counts the nodes of the norm: those that depend on its reductions. Stops one past `longest_chain`.
   size_t norm_size(NodeId id, int64_t depth, std::set<NodeId>& seen) {
     if (seen.size() <= longest_chain && rests_on_sums(id, depth) && seen.insert(id).second)
       for (NodeId input : to_[id].inputs) norm_size(input, depth, seen);
     return seen.size();
   }
 
-  /// A norm of the row: the same operators over the row once for each row of the matrix, sums with them. What they
-  /// start from is memory, which is only read more often.
+  /// Returns the norm of the vector recomputed for each row of the matrix: each operator has the shape of the matrix,
+  /// each reduction runs over the contracted axes. Values that depend on no reduction are broadcast; they lie in memory
+  /// and are only read more often.
   NodeId normed(NodeId id, const Shape& rows, const Shape& whole) {
     if (const auto it = normed_.find(id); it != normed_.end()) return it->second;
     const int64_t depth = volume(whole) / volume(rows);
@@ -212,7 +214,7 @@ class GemvRewriter : Rewriter {
     return normed_[id] = result;
   }
 
-  /// The row of a product as a norm, or -1.
+  /// Returns the vector's norm recomputed for each row, or -1 if it is no norm or too costly.
   NodeId normed_row(int row, const Shape& rows, const Shape& whole) {
     const int64_t depth = volume(whole) / std::max<int64_t>(1, volume(rows));
     std::set<NodeId> seen;
@@ -223,6 +225,8 @@ class GemvRewriter : Rewriter {
     return normed(row, rows, whole);
   }
 
+  /// Replaces a GEMV by a multiplication and a sum, with the norm of its vector inside where possible; adds any other
+  /// dot as it is.
   NodeId dot(IrNode node) {
     const auto [left, right] = one_row(to_, node);
     if (!left && !right) return add(std::move(node));
@@ -255,7 +259,7 @@ class GemvRewriter : Rewriter {
 
   static constexpr size_t longest_chain = 48;
   std::map<std::pair<NodeId, int64_t>, bool> rests_;
-  std::map<NodeId, NodeId> normed_;  // nodes of the norm under way, as they are for every row of the matrix
+  std::map<NodeId, NodeId> normed_;  // by node of the current norm: its copy for each row of the matrix
 };
 
 }  // namespace

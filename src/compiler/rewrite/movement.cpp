@@ -49,7 +49,7 @@ RuleResult concat_one(RuleGraph&, const IrNode& n) {
   return n.inputs.size() == 1 ? RuleResult(n.inputs[0]) : RuleResult{};
 }
 
-/// concat(x[…, :a], x[…, a:b], x[…, b:]) → x: the parts of a complex number, put together again.
+/// concat(x[…, :a], x[…, a:b], x[…, b:]) → x. Splitting a complex number and joining it again gives this form.
 RuleResult concat_slices(RuleGraph& g, const IrNode& n) {
   const auto axis = static_cast<size_t>(n.attrs->axes[0]);
   int64_t next = 0;

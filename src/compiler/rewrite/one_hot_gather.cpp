@@ -12,7 +12,7 @@ namespace {
 using graph::Op;
 
 struct OneHot {
-  int source = 0, target = 0;  // the row's elements before casts; the number of the one that is wanted, by row
+  int source = 0, target = 0;  // the array before casts and reshapes; the index to read, one a row
 };
 
 class Picker : Rewriter {
@@ -37,7 +37,7 @@ class Picker : Rewriter {
     return from_[id].op == Op::constant && from_[id].attrs->number.real() == 0;
   }
 
-  /// What is broadcast along the last axis and nothing else: a node with as many elements as there are rows.
+  /// Returns the operand of a broadcast along the last axis alone: a node with one element a row.
   std::optional<int> by_row(NodeId id, const Shape& shape) const {
     if (from_[id].op != Op::broadcast) return {};
     const int inner = from_[id].inputs[0];
@@ -48,6 +48,7 @@ class Picker : Rewriter {
     return inner;
   }
 
+  /// Returns whether a node is an iota along the last axis.
   bool counts_last(NodeId id, const Shape& shape) const {
     while (from_[id].op == Op::broadcast && from_[from_[id].inputs[0]].type.shape.size() == shape.size())
       id = from_[id].inputs[0];
@@ -56,6 +57,7 @@ class Picker : Rewriter {
            from_[id].type.shape.back() == shape.back();
   }
 
+  /// Matches Σ over the last axis of select(iota == target, x, 0).
   std::optional<OneHot> find(NodeId id) const {
     const IrNode& reduction = from_[id];
     if (reduction.op != Op::reduce || reduction.attrs->reducer != kernel::Reducer::sum) return {};
@@ -81,12 +83,13 @@ class Picker : Rewriter {
     return OneHot{source, *target};
   }
 
+  /// Returns source[row · length + target] for each row, and 0 where the target lies outside the row.
   NodeId gather(const OneHot& one_hot, const IrNode& reduction) {
     const graph::Type& rows = from_[one_hot.target].type;
     const int64_t length = from_[reduction.inputs[0]].type.shape.back().bound(), count = volume(rows.shape);
-    phase_ =
-        reduction.phase -
-        1;  // not computed together with what reads it, but before: whoever writes over the row later need not wait
+    // Another phase keeps the gather out of its reader's group: a kernel that overwrites the logits then waits for this
+    // read alone.
+    phase_ = reduction.phase - 1;
     const Shape flat{count};
     const int target = cast(reshaped(renamed(one_hot.target), flat), int64);
     const int inside = node(Op::bit_and,

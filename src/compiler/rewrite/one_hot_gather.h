@@ -5,7 +5,8 @@
 
 namespace weft::compiler {
 
-/// Rewrites such sums where x lies in memory anyway, as it is or cast. A target outside the row still gives 0.
+/// Rewrites such sums over rows of at least 1024 elements if x, before casts, is an input or the result of a dot: it
+/// lies in memory then. A target outside the row still gives 0.
 Ir one_hot_gather(Ir ir);
 
 }  // namespace weft::compiler

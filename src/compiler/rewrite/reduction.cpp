@@ -1,4 +1,4 @@
-// Rules for reductions, plain and cumulative: replace those over no elements or one.
+// Rules for reductions, plain and cumulative: replace reductions over no elements or one.
 #include <cmath>
 
 #include "compiler/rewrite/rules.h"

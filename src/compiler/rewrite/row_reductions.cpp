@@ -10,7 +10,7 @@ using graph::Op;
 
 namespace {
 
-/// Does it reduce the last axes, and keep others?
+/// Returns whether a node reduces the last axes and keeps others.
 bool reduces_rows(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::reduce) return false;
@@ -20,7 +20,8 @@ bool reduces_rows(const Ir& ir, NodeId node) {
          axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size()) && volume(n.type.shape) > 1;
 }
 
-/// visit(node) for what `node` is computed from point by point, itself among it; it says whether to go on.
+/// Calls visit(node) on `node` and on the values that it is computed from element by element. `visit` returns whether
+/// to go on to the inputs.
 template <class Visit>
 void walk_points(const Ir& ir, NodeId node, Visit visit) {
   std::set<NodeId> seen;
@@ -51,7 +52,7 @@ NodeFlags row_values(const Ir& ir) {
       });
       continue;
     }
-    // What is made of a row's numbers is one of them, or, spread over the row, a value of the row.
+    // A value computed from statistics of rows is one too. Broadcast over the row, it is a row value.
     for (NodeId input : n.inputs) {
       const auto from = static_cast<size_t>(input);
       if (is_elementwise(n.op) || n.op == Op::reshape) {

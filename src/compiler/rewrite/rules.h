@@ -1,6 +1,6 @@
 #pragma once
-// What simplify's rules are written in: a rule sees a node whose operands are simplified already, and returns the node
-// that it is replaced by. Each family of rules is a table in a file of its own, one row a rule.
+// The interface of simplify's rules. A rule gets a node whose operands are simplified already and returns the node that
+// replaces it. Each family of rules is a table in its own file, one row a rule.
 #include <cmath>
 #include <optional>
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace weft::compiler {
 
-/// The graph that is built anew, node by node. `add` returns an existing equal node, what a rule makes of the node, or
-/// the node itself.
+/// The graph that simplify builds, node by node. `add` returns the result of the first rule that fires, else an equal
+/// node that exists, else the new node.
 class RuleGraph {
  public:
   explicit RuleGraph(Ir source) : source_(std::move(source)), map_(source_.nodes.size(), -1) {}
 
-  /// All nodes of the source; those that were replaced stay, without readers.
+  /// Returns the rewritten graph with all nodes of the source; replaced ones stay without readers.
   Ir run();
 
   NodeId add(IrNode node);
@@ -30,17 +30,17 @@ class RuleGraph {
   NodeId broadcast_to(NodeId id, const Shape& shape);
   NodeId constant(Dtype dtype, Number number);
   NodeId constant_like(const graph::Type& type, Number number);
-  /// The number of which every element of `id` is a copy.
+  /// Returns the number that every element of `id` equals, if `id` is a constant, reshaped or broadcast.
   std::optional<Number> splat(NodeId id) const;
   bool is_splat(NodeId id, double value) const;
 
  private:
   NodeId append(IrNode node);
-  std::optional<int> rewrite(const IrNode& node);  // `node` is not in the graph yet: rules append to that
+  std::optional<int> rewrite(const IrNode& node);  // nothing if no rule fires; `node` is not in the graph yet
 
   Ir source_;
   Ir out_;
-  IndexedVector<NodeId, NodeId> map_;  // by id in `source_`; -1: not yet
+  IndexedVector<NodeId, NodeId> map_;  // by id in `source_`; -1 before its turn
   std::unordered_map<Digest, NodeId> known_;
 };
 
@@ -48,9 +48,9 @@ using RuleResult = std::optional<int>;
 
 struct Rule {
   const char* name;
-  const char* form;              // as algebra: what → what
-  const char* condition;         // where it holds
-  bool (*operators)(graph::Op);  // those of the nodes that `apply` is called with
+  const char* form;              // as algebra: before → after
+  const char* condition;         // when it applies
+  bool (*operators)(graph::Op);  // whether `apply` is called on nodes of this operator
   RuleResult (*apply)(RuleGraph&, const IrNode&);
 };
 
@@ -59,8 +59,8 @@ bool one_of(graph::Op op) {
   return ((op == ops) || ...);
 }
 
-// The families, in the order in which they are tried. Rules of different families match different operators, but for
-// those that begin with an addition: what changes nothing goes first.
+// The families, in the order in which they are tried. For additions, which several families match, the rules that drop
+// the addition come first.
 std::span<const Rule> algebra_rules();
 std::span<const Rule> movement_rules();
 std::span<const Rule> reduction_rules();

@@ -1,5 +1,5 @@
-// Rules for scatter and assignment: drop those that write nothing or everything, and begin a scatter-add with the array
-// that its result is added to.
+// Rules for scatter and assignment: drop those that write nothing, replace those that write everything, and start a
+// scatter-add from the array that its result is added to.
 #include <algorithm>
 
 #include "compiler/rewrite/rules.h"
@@ -11,7 +11,7 @@ using graph::Op;
 
 namespace {
 
-/// cast(permute(x)) → permute(cast(x)): a product then widens its result itself.
+/// cast(permute(x)) → permute(cast(x)): a dot that computes x can then store it in the wider dtype itself.
 NodeId cast_below_permute(RuleGraph& g, NodeId id) {
   const IrNode wide = g[id];
   if (wide.op != Op::cast || g[wide.inputs[0]].op != Op::permute) return id;
@@ -20,7 +20,7 @@ NodeId cast_below_permute(RuleGraph& g, NodeId id) {
   return g.make(Op::permute, {g.make(Op::cast, {turned.inputs[0]}, type, wide.attrs)}, wide.type, turned.attrs);
 }
 
-/// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are never made, nor read again.
+/// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are neither stored nor read.
 RuleResult add_scatter(RuleGraph& g, const IrNode& n) {
   for (int k : {0, 1}) {
     const IrNode& in = g[n.inputs[static_cast<size_t>(k)]];
@@ -32,8 +32,8 @@ RuleResult add_scatter(RuleGraph& g, const IrNode& n) {
   return {};
 }
 
-/// y + cast(scatter_add(0, i, u)) → cast(scatter_add(y, i, u)), the sum in the wider dtype of the scatter: what two
-/// uses of an embedding's weight leave of its gradient.
+/// y + cast(scatter_add(0, i, u)) → cast(scatter_add(cast(y), i, u)), with the sum in the wider dtype of the scatter.
+/// The gradient of an embedding whose weight is used twice has this form.
 RuleResult add_cast_scatter(RuleGraph& g, const IrNode& n) {
   if (!is_float(n.type.dtype) || n.type.dtype.size() != 2) return {};
   for (int k : {0, 1}) {

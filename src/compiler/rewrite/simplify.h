@@ -6,11 +6,11 @@
 
 namespace weft::compiler {
 
-/// Nodes that were replaced stay, without readers.
+/// Returns the simplified graph. Replaced nodes stay without readers.
 Ir simplify(Ir ir);
 
-/// What a call reads lies row-major in memory, and so does what a scatter or an assignment starts from: an input that
-/// does not is copied first.
+/// Copies an input that is not row-major before a call other than attention reads it, or a scatter or an assignment
+/// starts from it: these take row-major arrays.
 Ir with_plain_operands(Ir ir);
 
 }  // namespace weft::compiler

@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t most_taps = 16;       // sums that one kernel keeps in registers
 constexpr int64_t least_channels = 16;  // of the output: lanes of a warp
 
-/// The integers of graph/regions/convolution.h: groups, then stride, low, high, dilation and input dilation of each
-/// axis of space.
+/// Unpacks the integers of graph/regions/convolution.h: groups, then stride, low, high, dilation and input dilation of
+/// each spatial axis.
 struct Form {
   explicit Form(const std::vector<int64_t>& integers) : space((integers.size() - 1) / 5), groups(integers[0]) {
     const auto part = [&](size_t k) {
@@ -31,9 +31,11 @@ struct Form {
   std::vector<int64_t> stride, low, high, dilation, input_dilation;
 };
 
-/// Which of the two a region is, where it is one with few taps.
+/// The kind of composite, if it has few taps.
 enum class Kind : uint8_t { none, forward, weights };
 
+/// Returns the kind of a node; `none` unless it is a static convolution without groups, input dilation or negative
+/// padding, with few taps.
 Kind kind_of(const Ir& ir, const IrNode& node) {
   if (node.op != Op::composite) return Kind::none;
   const std::string& call = node.attrs->composite->call;
@@ -68,8 +70,8 @@ class SmallConvolution : Rewriter {
         case Kind::weights: return weights(node);
         case Kind::none: break;
       }
-      // A few elements of a convolution (where moments are shifted to) are made again, so that whoever makes all of it
-      // need not wait for itself.
+      // A slice of a few elements of a convolution (the shift of a norm's moments) recomputes them instead of reading
+      // the stored result, so that the kernel that computes the convolution can use them.
       if (node.op == Op::slice && volume(node.type.shape) * few <= volume(to_[node.inputs[0]].type.shape))
         node.inputs[0] = made_again(node.inputs[0], 4);
       return add(std::move(node));
@@ -79,8 +81,8 @@ class SmallConvolution : Rewriter {
  private:
   static constexpr int64_t few = 1024;
 
-  /// x with zeros around it; it lies in memory, so that edges are looked at once, and not for every tap of every
-  /// output.
+  /// Returns x padded with zeros; x itself if there is no padding. The result is materialized, so that bounds are
+  /// checked once and not for every tap of every output.
   NodeId padded(NodeId x, const Form& form) {
     std::vector<int64_t> low(form.space + 2, 0), high = low;
     Shape shape = to_[x].type.shape;
@@ -98,7 +100,8 @@ class SmallConvolution : Rewriter {
     return known->second = add(std::move(node));
   }
 
-  /// What each output sees through the tap (k…, c), as often as there are channels.
+  /// Returns what the outputs read through the tap (k…, c), as float32, broadcast over the output channels: shape
+  /// `positions`.
   NodeId seen(NodeId x, const Form& form, const Shape& positions, const std::vector<int64_t>& tap) {
     Shape shape = positions;
     shape.back() = 1;
@@ -125,7 +128,7 @@ class SmallConvolution : Rewriter {
     }
   }
 
-  /// [N, o…, O]: the sum over the taps of what is seen times the tap's weights.
+  /// Returns the convolution [N, o…, O]: the sum over the taps of input · weight, by fused multiply-adds.
   NodeId forward(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
     const Shape positions = call.type.shape, w = to_[call.inputs[1]].type.shape;
@@ -159,8 +162,8 @@ class SmallConvolution : Rewriter {
     return all;
   }
 
-  /// The value with convolutions that lie in memory computed in place: through `depth` operators, else the value
-  /// itself.
+  /// Returns v with materialized convolutions replaced by their expressions, looking through `depth` elementwise
+  /// operators; v itself if there are none.
   NodeId made_again(NodeId v, int depth) {
     if (const auto known = again_.find(v); known != again_.end()) return known->second;
     if (depth == 0 || !is_elementwise(to_[v].op)) return v;
@@ -169,7 +172,7 @@ class SmallConvolution : Rewriter {
     return node.inputs == to_[v].inputs ? v : add(std::move(node));
   }
 
-  /// [O, k…, C]: for each tap the sum of g times what is seen through it, over examples and positions.
+  /// Returns the gradient of the weights [O, k…, C]: for each tap the sum of g · input over examples and positions.
   NodeId weights(const IrNode& call) {
     const Form form(call.attrs->composite->integers);
     const graph::Type result = call.type;
@@ -197,7 +200,7 @@ class SmallConvolution : Rewriter {
   }
 
   std::map<std::tuple<int, std::vector<int64_t>, std::vector<int64_t>>, int> padded_;
-  std::map<NodeId, NodeId> again_;  // a convolution's result, which lies in memory → the same as an expression
+  std::map<NodeId, NodeId> again_;  // a convolution's materialized result → the same as an expression
 };
 
 }  // namespace

@@ -231,14 +231,25 @@ requires detail::half_operands<A, B> std::partial_ordering operator<=>(A a, B b)
 }
 template <class H>
 requires detail::is_half<H> H operator-(H a) { return -static_cast<float>(a); }
+// enable_if_t, since n *= shape[k] looks at these operators with an integer on the left: clang 14 puts its type into
+// the declaration before it reads `requires`, and refuses an operator of numbers alone.
+/// Computes in float and rounds once.
 template <class H>
-requires detail::is_half<H> H& operator+=(H& a, float b) { return a = static_cast<float>(a) + b; }
+std::enable_if_t<detail::is_half<H>, H>& operator+=(H& a, float b) {
+  return a = static_cast<float>(a) + b;
+}
 template <class H>
-requires detail::is_half<H> H& operator-=(H& a, float b) { return a = static_cast<float>(a) - b; }
+std::enable_if_t<detail::is_half<H>, H>& operator-=(H& a, float b) {
+  return a = static_cast<float>(a) - b;
+}
 template <class H>
-requires detail::is_half<H> H& operator*=(H& a, float b) { return a = static_cast<float>(a) * b; }
+std::enable_if_t<detail::is_half<H>, H>& operator*=(H& a, float b) {
+  return a = static_cast<float>(a) * b;
+}
 template <class H>
-requires detail::is_half<H> H& operator/=(H& a, float b) { return a = static_cast<float>(a) / b; }
+std::enable_if_t<detail::is_half<H>, H>& operator/=(H& a, float b) {
+  return a = static_cast<float>(a) / b;
+}
 
 namespace detail {
 template <class H>

@@ -9,6 +9,7 @@
 
 #include "base/half.h"
 #include "weft/dtype.h"
+#include "weft/shape.h"
 
 using namespace weft;
 
@@ -100,6 +101,9 @@ TEST_CASE("dtype: half floats convert, compute and compare as numbers") {
     float sum = 1;
     sum += h;
     CHECK(sum == 1.5f);
+    int64_t count = 2;
+    count *= Dim(3);  // a class that converts to integers: these operators are none of its
+    CHECK(count == 6);
     CHECK((H(1) | H(-1)) == -1.0f);
     CHECK((H(1) & H(-1)) == 1.0f);
     CHECK((H(1) ^ H(1)).bits == 0);

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "base/overloaded.h"
 #include "compiler/fusion/group.h"
 #include "compiler/fusion/rematerialize.h"
 #include "compiler/fusion/verify.h"
@@ -139,13 +140,6 @@ std::atomic<bool> verifies = true;
 #else
 std::atomic<bool> verifies = false;
 #endif
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 std::string dump(const Pass& pass, const Compilation& c) {
   return std::visit(Overloaded{[&](GroupingPass) { return print(c.ir, c.grouping); },

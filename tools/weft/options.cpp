@@ -8,18 +8,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/overloaded.h"
 #include "io/json.h"
 
 namespace weft::tool {
 
 namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 /// Returns the range of an option's number, "at least 1" or "between 0 and 1 (1 excluded)", or "".
 std::string limits(const Option& o) {

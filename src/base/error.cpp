@@ -19,5 +19,8 @@ void throw_failure(std::string_view op, std::string_view message) { throw std::r
 void throw_internal(std::string_view where, std::string_view message) {
   throw internal_error(text(where, message) + "; this is a bug in Weft");
 }
+void throw_internal(std::string_view where, const internal_error& cause) {
+  throw internal_error(text(where, cause.what()));
+}
 
 }  // namespace weft

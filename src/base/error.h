@@ -18,6 +18,7 @@ struct internal_error : std::logic_error {
   using std::logic_error::logic_error;
 };
 [[noreturn]] void throw_internal(std::string_view where, std::string_view message);
+[[noreturn]] void throw_internal(std::string_view where, const internal_error& cause);  // "[where] " + its message
 inline void check(bool ok, std::string_view where, std::string_view message) {
   if (!ok) throw_internal(where, message);
 }

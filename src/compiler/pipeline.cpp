@@ -180,7 +180,7 @@ void verify_pass(const Pass& pass, const Compilation& c, const PassContext& cx) 
                           [&](auto) { verify(c.ir, c.interface); }},
                pass.run);
   } catch (const internal_error& error) {
-    throw_internal(after(pass), error.what());
+    throw_internal(after(pass), error);
   }
 }
 

@@ -113,6 +113,11 @@ TEST_CASE("errors: operation first, the right type") {
   CHECK_THROWS_WITH_AS(throw_out_of_range("op", "what"), "[op] what", std::out_of_range);
   CHECK_THROWS_WITH_AS(throw_failure("op", "what"), "[op] what", std::runtime_error);
   CHECK_THROWS_WITH_AS(throw_internal("op", "what"), "[op] what; this is a bug in Weft", internal_error);
+  try {
+    throw_internal("op", "what");
+  } catch (const internal_error& e) {
+    CHECK_THROWS_WITH_AS(throw_internal("outer", e), "[outer] [op] what; this is a bug in Weft", internal_error);
+  }
   CHECK_NOTHROW(check(true, "op", "what"));
   CHECK_THROWS_AS(check(false, "op", "what"), internal_error);
 }

@@ -199,6 +199,7 @@ TEST_CASE("a fault in what a pass returns is refused with the pass's name") {
       plant(pass, broken);
       const std::string message = refusal([&] { verify_pass(pass, broken, cx); });
       CHECK(message.find(std::string("after:") + pass.name) != std::string::npos);
+      CHECK(message.find("bug in Weft") == message.rfind("bug in Weft"));
       refused.insert(pass.name);
     }
   }

@@ -13,8 +13,8 @@ inline bool is_uint32(Dtype t) { return t == uint32; }
 /// Word `word` of Threefry-2x32-20 of (key0, key1, counter0, counter1).
 template <int word>
 struct ThreefryWord {
-  static constexpr std::string_view meanings[] = {"word 0 of Threefry-2x32-20 of two key words and two counters",
-                                                  "word 1 of Threefry-2x32-20 of two key words and two counters"},
+  static constexpr std::string_view meanings[2] = {"word 0 of Threefry-2x32-20 of two key words and two counters",
+                                                   "word 1 of Threefry-2x32-20 of two key words and two counters"},
                                     meaning = meanings[word];
   static constexpr Columns columns{.arity = 4, .floats = false, .integers = true, .only = is_uint32, .flops = 75};
   static uint64_t integers(const Integers& v) {
@@ -38,10 +38,10 @@ struct ThreefryWord {
 /// Word `word` of Philox-4x32-10 of (key0, key1, counter0, …, counter3).
 template <int word>
 struct PhiloxWord {
-  static constexpr std::string_view meanings[] = {"word 0 of Philox-4x32-10 of two key words and four counters",
-                                                  "word 1 of Philox-4x32-10 of two key words and four counters",
-                                                  "word 2 of Philox-4x32-10 of two key words and four counters",
-                                                  "word 3 of Philox-4x32-10 of two key words and four counters"},
+  static constexpr std::string_view meanings[4] = {"word 0 of Philox-4x32-10 of two key words and four counters",
+                                                   "word 1 of Philox-4x32-10 of two key words and four counters",
+                                                   "word 2 of Philox-4x32-10 of two key words and four counters",
+                                                   "word 3 of Philox-4x32-10 of two key words and four counters"},
                                     meaning = meanings[word];
   static constexpr Columns columns{.arity = 6, .floats = false, .integers = true, .only = is_uint32, .flops = 120};
   static uint64_t integers(const Integers& v) {

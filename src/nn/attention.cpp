@@ -29,7 +29,10 @@ SelfAttention::SelfAttention(Module& parent, std::string name, int64_t width, in
       c_attn(*this, "c_attn", width, 3 * width, options.bias), c_proj(*this, "c_proj", width, width, options.bias),
       attn_dropout(*this, "attn_dropout", options.dropout), resid_dropout(*this, "resid_dropout", options.dropout) {}
 
-float SelfAttention::scale() const { return 1 / std::sqrt(static_cast<float>(width_ / heads_)); }
+float SelfAttention::scale() const {
+  const int64_t head_width = width_ / heads_;
+  return 1 / std::sqrt(static_cast<float>(head_width));
+}
 
 std::tuple<array, array, array> SelfAttention::project(const array& x) const {
   if (x.ndim() != 3)

@@ -28,13 +28,14 @@ array falling_frequencies(int dims, const SinusoidalOptions& options) {
     throw_invalid("SinusoidalPositionalEncoding", "frequencies must be positive");
   const double low = std::log(static_cast<double>(options.min_freq)),
                high = std::log(static_cast<double>(options.max_freq));
+  const int count = dims / 2;
   std::vector<float> all;
-  for (int k = 0; k < dims / 2; ++k) {
-    const double share = dims == 2 ? 1 : 1 - static_cast<double>(k) / (dims / 2 - 1);
+  for (int k = 0; k < count; ++k) {
+    const double share = count == 1 ? 1 : 1 - static_cast<double>(k) / (count - 1);
     all.push_back(
         static_cast<float>(std::exp(share * (high - low) + low) * (options.full_turns ? 2 * std::numbers::pi : 1)));
   }
-  return array::from_data(all.data(), {dims / 2}, float32);
+  return array::from_data(all.data(), {count}, float32);
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ Schedule exponential_decay(float init, float decay_rate) {
 Schedule step_decay(float init, float decay_rate, int64_t step_size) {
   if (step_size < 1) throw_invalid("step_decay", "step_size must be at least 1; it is " + std::to_string(step_size));
   return [=](int64_t step) {
-    return static_cast<float>(init * std::pow(static_cast<double>(decay_rate), static_cast<double>(step / step_size)));
+    const int64_t falls = step / step_size;
+    return static_cast<float>(init * std::pow(static_cast<double>(decay_rate), static_cast<double>(falls)));
   };
 }
 

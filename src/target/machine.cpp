@@ -112,7 +112,8 @@ std::vector<Machine> state_machines() {
     m.bandwidth = 1e9 * c.gigabytes;
     m.launch_seconds = 1e-6;
     // Each core has two units for fused multiply-adds.
-    m.peak.f32 = 1e9 * c.gigahertz * static_cast<double>(c.cores * c.vector_bytes / 4 * 2 * 2);
+    const int64_t cycle_flops = c.cores * c.vector_bytes / 4 * 2 * 2;
+    m.peak.f32 = 1e9 * c.gigahertz * static_cast<double>(cycle_flops);
     m.peak.f64 = m.peak.f32 / 2;
     all.push_back(m);
   }

@@ -45,7 +45,8 @@ struct Problem {
 
   size_t space() const { return x.size(); }
   double work() const {
-    double w = static_cast<double>(batch) * static_cast<double>(in / groups) * static_cast<double>(out);
+    const int64_t group_in = in / groups;
+    double w = static_cast<double>(batch) * static_cast<double>(group_in) * static_cast<double>(out);
     for (size_t k = 0; k < space(); ++k) w *= static_cast<double>(y[k]) * static_cast<double>(kernel[k]);
     return w;
   }

@@ -93,8 +93,8 @@ std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, in
 }
 
 bool convolution_may_win(const ConvolutionForm& form, int64_t images) {
-  return static_cast<double>(form.weight_bytes() / 4) * static_cast<double>(images * form.output[0] * form.output[1]) >=
-         least_work;
+  const int64_t weights = form.weight_bytes() / 4;
+  return static_cast<double>(weights) * static_cast<double>(images * form.output[0] * form.output[1]) >= least_work;
 }
 
 std::optional<Match> match_convolution(const Work& work, const Machine& machine) {

@@ -43,6 +43,7 @@ Grouping Grouper::run() {
 
 // ---------------------------------------------------------------- groups
 
+/// Forms all groups from the outputs to the inputs. Starts anew when it is called again.
 void Grouper::form() {
   groups_.clear();
   readers_.assign(ir_.nodes.size(), {});
@@ -53,35 +54,37 @@ void Grouper::form() {
   if (target_ && target_->machine().wants_many_programs()) join_columns();
 }
 
-/// A new group computes what those before it read: it comes first of all.
+/// Adds a group with the lowest rank: it computes what the groups before it read. Returns its id.
 GroupId Grouper::add_group(std::unique_ptr<Work> work) {
   work->rank = -static_cast<int64_t>(groups_.size());
   groups_.push_back(std::move(work));
   return groups_.count() - 1;
 }
 
+/// Assigns a root to a group: to that of its dot, call or attention, to a rows group that it can join, or to a new one.
 void Grouper::assign(NodeId node) {
   if (auto it = dot_result_.find(node); it != dot_result_.end()) {
     if (pre_activation_of_.contains(it->second.pre_activation) &&
         pre_activation_of_.at(it->second.pre_activation) == node)
-      return;  // with its argument, which comes first
+      return;  // assigned with its pre-activation, which has the smaller id
     if (it->second.sum < 0 || it->second.sum > node) assign_dot(node);
     return;
   }
   if (auto it = pre_activation_of_.find(node); it != pre_activation_of_.end()) return assign_dot(it->second);
   if (auto it = sum_of_.find(node); it != sum_of_.end()) {
     if (it->second > node)
-      assign_dot(it->second);  // with the first of its results: all readers of both are placed by then
+      assign_dot(it->second);  // with the first of its results: all readers of both have groups by then
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return assign_attention(it->second);
-  if (appends_.contains(node)) return;  // with the attention that reads it
+  if (appends_.contains(node)) return;  // assigned with the attention that reads it
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return assign_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? assign_attention(node) : assign_call(node);
   if (!cut_.contains(node) && (join_consumer(node) || join_reduction_reader(node) || join_sibling(node))) return;
   begin_group(node);
 }
 
+/// Records that group g reads a root or leaf at an index; `conditional`: not at every point of the domain.
 void Grouper::request(GroupId g, NodeId node, std::vector<Expr> index, bool conditional) {
   Work& work = *groups_[g];
   auto [it, fresh] = work.requests.try_emplace(node, Request{index, !conditional});
@@ -93,7 +96,7 @@ void Grouper::request(GroupId g, NodeId node, std::vector<Expr> index, bool cond
   }
 }
 
-/// Roots that a `depends` node waits for are read by nobody, but the group comes after theirs.
+/// Requests the roots that a `depends` node waits for: no kernel reads them, but the group runs after theirs.
 void Grouper::wait_for(GroupId g, int depends) {
   const std::vector<NodeId>& inputs = ir_[depends].inputs;
   for (size_t k = 1; k < inputs.size(); ++k) {
@@ -103,13 +106,13 @@ void Grouper::wait_for(GroupId g, int depends) {
   }
 }
 
-/// The same for a view that is read as it lies in memory.
+/// Does the same for the `depends` nodes of a view from `view` to `base`.
 void Grouper::wait_along(GroupId g, int view, NodeId base) {
   for (NodeId id = view; id != base && is_movement(ir_[id].op) && !is_root(id); id = ir_[id].inputs[0])
     if (ir_[id].op == Op::depends) wait_for(g, id);
 }
 
-/// Records what the value of `node` at `index` is computed from, down to roots and leaves.
+/// Records in group g what the value of `node` at `index` is computed from, down to roots and leaves.
 void Grouper::collect(GroupId g, NodeId node, std::vector<Expr> index, bool conditional) {
   IndexTuples tuples;
   std::vector<std::tuple<int, int, bool>> pending{{node, tuples.of(std::move(index)), conditional}};
@@ -162,13 +165,14 @@ void Grouper::collect(GroupId g, NodeId node, std::vector<Expr> index, bool cond
   }
 }
 
+/// Adds a root to a group and records what it reads.
 void Grouper::append_root(GroupId g, Root root) {
   Work& work = *groups_[g];
   group_of_[root.node] = g;
   for (GroupId reader : readers_[root.node]) connect(g, reader);
   const IrNode& node = ir_[root.node];
   if (root.kind == RootKind::reduce) {
-    // The operand's index: the reduction's own, with the inner variables put in at the reduced axes.
+    // The operand's index is the reduction's own, with the inner variables inserted at the reduced axes.
     std::vector<Expr> inner;
     for (const DomainVariable& v : work.group.domain)
       if (v.inner) inner.push_back(v.var);
@@ -189,6 +193,7 @@ void Grouper::append_root(GroupId g, Root root) {
   work.group.roots.insert(work.group.roots.begin(), std::move(root));
 }
 
+/// Starts a rows group with `node` as its only root.
 void Grouper::begin_group(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.signature = signature_of(node);
@@ -209,6 +214,7 @@ void Grouper::begin_group(NodeId node) {
   append_root(g, std::move(root));
 }
 
+/// Adds the group of a dot with its epilogue; `node`: the result of the chain.
 void Grouper::assign_dot(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
@@ -225,7 +231,7 @@ void Grouper::assign_dot(NodeId node) {
   wait_along(g, dot.inputs[1], plan.b);
 }
 
-/// A group of one root, which its class computes from what lies in memory.
+/// Adds a group of one root, a cumulative reduction or a scatter.
 void Grouper::assign_alone(NodeId node) {
   auto work = std::make_unique<Work>();
   work->group.kind = ir_[node].op == Op::cumulative ? Group::Kind::cumulative : Group::Kind::scatter;
@@ -239,8 +245,8 @@ void Grouper::assign_alone(NodeId node) {
   groups_[g]->inlined = std::move(inlined);
 }
 
-/// Results of one call have the same inputs, so that all come after them and before every reader of any: the group is
-/// placed with the first of them.
+/// Adds the group of a call when its first result is visited. All results have the same inputs, and nodes are visited
+/// from last to first, so every reader of every result has its group by then.
 void Grouper::assign_call(NodeId node) {
   const std::vector<NodeId>& results = calls_[static_cast<size_t>(call_of_[node])];
   if (node != results.front()) return;
@@ -262,6 +268,7 @@ void Grouper::assign_call(NodeId node) {
   assign_results(std::move(work), results, operands);
 }
 
+/// Adds the group of an attention, likewise.
 void Grouper::assign_attention(NodeId node) {
   const std::vector<NodeId>& results = calls_[static_cast<size_t>(call_of_[node])];
   if (node != results.front()) return;
@@ -281,7 +288,7 @@ void Grouper::assign_attention(NodeId node) {
   assign_results(std::move(work), pack != packed_.end() ? std::vector<NodeId>{pack->second.node} : results, operands);
 }
 
-/// Adds decode attention with a fused KV append: its group computes the query and the appended row itself.
+/// Adds the group of decode attention with a fused KV append, which computes the query and the appended row itself.
 void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<NodeId> results, NodeId cache) {
   std::set<NodeId> inlined, read = sources(cache, &inlined);
   const NodeId query = ir_[results[0]].inputs[0];
@@ -297,7 +304,7 @@ void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<Node
   assign_results(std::move(work), results, {read.begin(), read.end()});
 }
 
-/// A group whose roots are the results of one call.
+/// Adds a group whose roots are `results` and which reads `operands` (-1: absent). Returns its id.
 GroupId Grouper::assign_results(std::unique_ptr<Work> work, const std::vector<NodeId>& results,
                                 const std::vector<NodeId>& operands) {
   for (NodeId id : results) work->group.roots.push_back({id, RootKind::full, {}});
@@ -313,10 +320,11 @@ GroupId Grouper::assign_results(std::unique_ptr<Work> work, const std::vector<No
 
 // ---------------------------------------------------------------- result
 
+/// Returns the groups in an order in which they can run, with what they read.
 Grouping Grouper::finish() {
   Grouping result;
-  // Producers first: groups were begun consumers first, but joins may have moved work; order by dependences, nearest to
-  // program order.
+  // Groups were formed consumers first, and joins have moved roots since. Of the groups whose producers all come
+  // before, the one with the first root in the graph is next.
   const auto taken_over =
       std::count_if(groups_.begin(), groups_.end(), [](const auto& work) { return work->group.roots.empty(); });
   IndexedVector<GroupId, int> waiting(groups_.size());

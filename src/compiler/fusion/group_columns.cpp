@@ -1,8 +1,8 @@
-// Sums along the rows beside the rows' own kernel. The gradients of a norm's weights, and of a bias, add up over all
-// rows what the kernel of the rows has just had in registers. Such a reduction comes here cut in two
-// (schedule/split_reduction.h): its first half is a value for each part of the rows and each column. Where a group goes
-// through rows of these columns and has all that the reduction reads at hand, a program of it takes the rows of one
-// part, one after the other, and adds them up as it goes.
+// Reductions along the rows in a row kernel. The gradients of a norm's weights and of a bias sum over all rows values
+// that the row kernel has just had in registers. Such a reduction is split in two first (schedule/split_reduction.h);
+// its first half has one value for each part of the rows and each column. If a rows group computes or reads all
+// operands of that half at the same points, the half joins the group: each program takes the rows of one part one after
+// the other and accumulates the sums in registers.
 #include <algorithm>
 
 #include "compiler/fusion/grouper.h"
@@ -14,10 +14,11 @@ using ix::Expr;
 
 namespace {
 
-constexpr int64_t most_columns = 8192;  // a row in registers
-constexpr int64_t most_sums = 4;        // of one group: each has registers of its own
+constexpr int64_t most_columns = 8192;  // a row held in registers
+constexpr int64_t most_sums = 4;        // for each group: every sum takes registers
 
-/// The first half of a reduction in two: [parts, rows of a part, columns…] over axis 1, of something with as many rows.
+/// Returns whether a node is the first half of a split reduction: operand [parts, rows of a part, columns…], reduced
+/// over axis 1.
 bool is_column_part(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::reduce || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
@@ -27,7 +28,8 @@ bool is_column_part(const Ir& ir, NodeId node) {
 
 }  // namespace
 
-/// What the value of `node` reads, each at one position and under no condition; false where that is not so.
+/// Collects in `reads` what the value of `node` at `index` reads. Returns false if a node is read at two indices, under
+/// a condition or through an operator other than movement and elementwise ones.
 bool Grouper::plain_reads(Group& group, NodeId node, std::vector<Expr> index, Reads& reads) const {
   std::vector<std::pair<NodeId, std::vector<Expr>>> pending{{node, std::move(index)}};
   std::map<NodeId, std::vector<Expr>> seen;
@@ -54,7 +56,7 @@ bool Grouper::plain_reads(Group& group, NodeId node, std::vector<Expr> index, Re
   return true;
 }
 
-/// Takes a group without roots out of the graph of groups.
+/// Removes a group without roots from the graph of groups.
 void Grouper::leave(GroupId g) {
   Work& work = *groups_[g];
   for (GroupId other : work.consumers) std::erase(groups_[other]->producers, g);
@@ -67,13 +69,15 @@ void Grouper::leave(GroupId g) {
   work.first_index.clear();
 }
 
+/// Moves the column reductions of group `columns` to group `rows` if that has all their operands at hand and no cycle
+/// arises. Returns whether it did.
 bool Grouper::join_columns(int columns, int rows) {
   Work &from = *groups_[columns], &to = *groups_[rows];
   Group& group = to.group;
   if (columns == rows || group.kind != Group::Kind::rows || group.roots.empty() || !group.has_reduction() ||
       phase_of(to) != phase_of(from))
     return false;
-  // Rows, then columns, as they lie in what is reduced.
+  // The reduced array is [parts, rows of a part, columns…].
   const Shape& shape = ir_[ir_[from.group.roots[0].node].inputs[0]].type.shape;
   const int64_t parts = shape[0].bound(), each = shape[1].bound();
   int64_t row_count = 1, column_count = 1;
@@ -101,7 +105,7 @@ bool Grouper::join_columns(int columns, int rows) {
   const Expr row = ix::linear(*group.cx, row_vars, row_major_strides(row_extents));
   std::vector<Expr> at{row / each, row % each};
   for (Expr e : ix::reindex_reshape(*group.cx, inner, kept, inner_extents)) at.push_back(e);
-  // All that is read for each point is at hand; what is smaller may be read besides.
+  // Operands as large as the domain must be at hand at the same point; smaller ones may be read in addition.
   bool shares = false;
   for (const Root& root : from.group.roots) {
     Reads reads;
@@ -141,6 +145,7 @@ bool Grouper::join_columns(int columns, int rows) {
   return true;
 }
 
+/// Joins each group of column reductions to a rows group that computes or reads their operands.
 void Grouper::join_columns() {
   for (GroupId g = 0; g < groups_.count(); ++g) {
     const Work& work = *groups_[g];
@@ -151,7 +156,7 @@ void Grouper::join_columns() {
              ir_[ir_[r.node].inputs[0]].type.shape == ir_[ir_[roots[0].node].inputs[0]].type.shape;
     };
     if (!std::all_of(roots.begin(), roots.end(), same_cut)) continue;
-    std::vector<GroupId> candidates;  // who makes what is reduced, then who reads it
+    std::vector<GroupId> candidates;  // groups that compute the operands, then groups that read them
     for (const auto& [id, request] : work.requests)
       if (group_of_[id] >= 0) candidates.push_back(group_of_[id]);
     for (const auto& [id, request] : work.requests)

@@ -1,4 +1,4 @@
-// Decides which groups merge: a producer with the consumer that reads it at the same index, and siblings over one
+// Decides which roots join which groups: the group that reads the root at its own point, or a sibling over the same
 // domain.
 #include <fmt/format.h>
 
@@ -13,7 +13,8 @@ namespace weft::compiler {
 using graph::Op;
 using ix::Expr;
 
-/// Groups that can be reached along the edges (or against them), `from` among them, with ranks up to (down to) `limit`.
+/// Returns the groups reachable from `from` along the edges (or against them), itself included, with ranks up to (down
+/// to) `limit`.
 std::vector<GroupId> Grouper::search(GroupId from, bool forward, int64_t limit) const {
   const int64_t mark = ++searches_;
   std::vector<GroupId> found{from};
@@ -60,8 +61,8 @@ void Grouper::connect(GroupId producer, GroupId consumer) {
   c.producers.push_back(producer);
 }
 
-/// Does `index` into `shape` run through each element once as `vars` run through theirs? (Variables in any order, or
-/// their row-major number.)
+/// Returns whether `index` into `shape` takes the value of each element exactly once as `vars` run over their extents.
+/// The index may hold the variables in any order, or consist of the parts of their row-major number.
 bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
                      ix::Context& cx) const {
   int64_t count = 1;
@@ -102,8 +103,8 @@ std::vector<Dim> reduced_extents(const Ir& ir, NodeId reduction) {
 
 }  // namespace
 
-/// Is a value for each row made from reductions over as much as the domain has? Then those will be computed where the
-/// domain's rows are.
+/// Returns whether a value of one element a row is computed from reductions over as many elements as the domain has.
+/// Those reductions are then computed with the domain's rows.
 bool Grouper::depends_on_reduction(NodeId node, const std::vector<DomainVariable>& domain) const {
   constexpr size_t looked_at = 16;
   int64_t points = 1;
@@ -123,8 +124,8 @@ bool Grouper::depends_on_reduction(NodeId node, const std::vector<DomainVariable
   return false;
 }
 
-/// Can `node`, read at `index`, be computed where the group stands? Fills in the root, and the domain with which the
-/// group goes on.
+/// Returns whether a group that reads `node` at `index` can compute it there. Fills in the root, and the domain that
+/// the group then has.
 bool Grouper::aligned(Group& group, NodeId node, const std::vector<Expr>& index, Root& root,
                       std::vector<DomainVariable>& domain) const {
   const Shape& shape = ir_[node].type.shape;
@@ -166,8 +167,8 @@ bool Grouper::aligned(Group& group, NodeId node, const std::vector<Expr>& index,
 
 namespace {
 
-/// A reduction over outer axes walks down columns. An array that has to be made anyway is made faster along its rows,
-/// and read again.
+/// Returns whether reductions of the group over outer axes would compute the array column by column. An array that is
+/// stored anyway is computed faster along its rows and read again.
 bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index) {
   bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
   auto last = std::find_if(index.rbegin(), index.rend(), [](Expr e) { return !e.is_constant(); });
@@ -176,8 +177,8 @@ bool against_the_grain(const std::vector<DomainVariable>& domain, const std::vec
                       [&](const auto& v) { return v.inner && ix::depends_on(*last, v.var); });
 }
 
-/// Does a map that is written along the domain's last axis read the array along another one, both of some length? A
-/// device of many threads writes each in a pass of its own, of which the one across goes through tiles.
+/// Returns whether a map would store its own result along the domain's last axis and this array along another one, both
+/// at least 16 long. On a GPU a kernel for each is faster; the one that transposes goes through tiles.
 bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vector<Expr>& index, const Shape& shape) {
   constexpr int64_t least_extent = 16, least_points = 4096;
   const bool has_inner = std::any_of(domain.begin(), domain.end(), [](const auto& v) { return v.inner; });
@@ -190,8 +191,9 @@ bool across_the_grain(const std::vector<DomainVariable>& domain, const std::vect
 
 }  // namespace
 
-/// Where a row is a few warps wide, the columns of a program are all of it, or long pieces: threads that go down them
-/// walk along memory. What rests on sums of its rows is not made that way.
+/// Returns whether rows on a SIMT machine are one to four warps long and the node depends on no reduction over rows. A
+/// program's columns are then whole rows or long parts of them: threads that go down columns still read memory in
+/// order.
 bool Grouper::short_rows(NodeId node, const std::vector<DomainVariable>& domain) const {
   constexpr int64_t least = 32, most = 128;
   if (!target_ || !target_->machine().simt || domain.empty() || domain.back().inner) return false;
@@ -203,8 +205,8 @@ bool Grouper::short_rows(NodeId node, const std::vector<DomainVariable>& domain)
   });
 }
 
-/// A sum of very many reductions (the norm of all gradients) would be one kernel whose code grows with the model;
-/// reductions of their own are launched together.
+/// Returns whether the group may take `node`. It refuses reductions beyond the eighth: one kernel for very many
+/// reductions (the norm of all gradients) would grow with the model, and separate ones are launched together.
 bool Grouper::takes_reduction(const Group& group, NodeId node) const {
   constexpr int most = 8;
   if (ir_[node].op != Op::reduce) return true;
@@ -212,15 +214,15 @@ bool Grouper::takes_reduction(const Group& group, NodeId node) const {
                        [](const Root& r) { return r.kind == RootKind::reduce; }) < most;
 }
 
-/// Does the group make a state's new value where others of `readers` (the largest first), which wait for what it would
-/// make as well, still read the old one? The new value would have to wait in memory of its own and be copied at the
-/// end.
+/// Returns whether group g stores the new value of a state while another group of `readers` still reads the old one.
+/// `readers` (ids descending) read the root that would join g, so they would wait for g: the new value would need a
+/// buffer of its own and a copy at the end.
 bool Grouper::overwrites_early(GroupId g, const std::vector<GroupId>& readers) const {
   return std::any_of(groups_[g]->group.roots.begin(), groups_[g]->group.roots.end(), [&](const Root& root) {
     const auto old = updated_.find(root.node);
     if (old == updated_.end()) return false;
     const std::vector<GroupId>& of_old =
-        readers_[old->second];  // few, where `readers` of a number may be all groups of an optimizer
+        readers_[old->second];  // few, whereas `readers` of a scalar may be all groups of an optimizer
     return std::any_of(of_old.begin(), of_old.end(), [&](GroupId other) {
       return other != g && std::binary_search(readers.rbegin(), readers.rend(), other) &&
              groups_[other]->requests.contains(old->second);
@@ -228,12 +230,12 @@ bool Grouper::overwrites_early(GroupId g, const std::vector<GroupId>& readers) c
   });
 }
 
-/// Does one of the roots make a state's new value, and another one read the old one? A group with a reduction cannot do
-/// both in one memory (may_overwrite).
+/// Returns whether one root is the new value of a state and another root reads the old one. A group with a reduction
+/// cannot do both in one buffer (may_overwrite).
 bool Grouper::reads_overwritten(const Group& group) const {
-  constexpr size_t most = 8;  // of an optimizer's maps with more roots none waits for a reduction of its own
+  constexpr size_t most = 8;  // larger groups are maps of an optimizer, which wait for no reduction of their own
   if (group.roots.size() > most) return false;
-  std::map<NodeId, NodeId> old;  // what is written over → by which root
+  std::map<NodeId, NodeId> old;  // old value → the root that replaces it
   for (const Root& root : group.roots)
     if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
   return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
@@ -245,7 +247,7 @@ bool Grouper::reads_overwritten(const Group& group) const {
 
 namespace {
 
-/// Does the root stand at other elements along the domain's inner variables? Without those every root does.
+/// Returns whether the root's index depends on an inner variable; true without inner variables.
 bool on_inner(const Root& root, const std::vector<DomainVariable>& domain) {
   bool inner = false;
   for (const DomainVariable& v : domain) {
@@ -259,8 +261,9 @@ bool on_inner(const Root& root, const std::vector<DomainVariable>& domain) {
 
 }  // namespace
 
+/// Joins the root to a group that reads it at the point where the group computes. Returns whether one was found.
 bool Grouper::join_consumer(NodeId node) {
-  // The nearest reader first: it comes last among those placed.
+  // The nearest reader first: groups are formed backwards, so it has the largest id.
   std::vector<GroupId> candidates = readers_[node];
   std::sort(candidates.rbegin(), candidates.rend());
   for (GroupId g : candidates) {
@@ -283,7 +286,8 @@ bool Grouper::join_consumer(NodeId node) {
     bool cycle = std::any_of(candidates.begin(), candidates.end(),
                              [&](GroupId other) { return other != g && reaches(other, g); });
     if (cycle) continue;
-    // Maps over the whole domain that became rows × inner need no change: their index says where they stand.
+    // The index of a map over the old domain stays valid. If it depends on no inner variable, the root becomes a row
+    // map.
     bool was_split =
         std::any_of(work.group.domain.begin(), work.group.domain.end(), [](const auto& v) { return v.inner; });
     work.group.domain = domain;
@@ -306,7 +310,7 @@ std::string Grouper::signature_of(NodeId node) const {
   return text;
 }
 
-/// Roots and leaves that the value of `node` is computed from; `inlined` takes up what lies between.
+/// Returns the roots and leaves that the value of `node` is computed from, and collects the nodes between in `inlined`.
 std::set<NodeId> Grouper::sources(NodeId node, std::set<NodeId>* inlined) const {
   std::set<NodeId> found;
   FlatSet seen;
@@ -327,7 +331,7 @@ std::set<NodeId> Grouper::sources(NodeId node, std::set<NodeId>* inlined) const 
   return found;
 }
 
-/// A map that became rows × inner is a sibling of reductions over the same inner axes.
+/// Registers a map that became rows × inner as a sibling of reductions over the same inner axes.
 void Grouper::offer_to_reductions(GroupId g) {
   const Group& group = groups_[g]->group;
   Shape shape;
@@ -341,12 +345,12 @@ void Grouper::offer_to_reductions(GroupId g) {
   if (!axes.empty()) by_signature_["reduce " + to_string(shape) + " over" + axes].push_back(g);
 }
 
-/// What is made of a reduction, row by row, beside another group that wants the reduction at its own rows: it goes
-/// there, so that reduction and readers are one group.
+/// Joins an elementwise node, computed row by row from a reduction, to another group that reads the reduction at its
+/// own rows, so that the reduction and all its readers can be one group. Returns whether it did.
 bool Grouper::join_reduction_reader(NodeId node) {
   const IrNode& n = ir_[node];
   if (!is_elementwise(n.op)) return false;
-  // Reductions that are read where the node stands: none of their elements is read anywhere else.
+  // `here`: reductions that the node reads at its own index; `elsewhere`: those that it reads at another index as well.
   std::set<NodeId> here, elsewhere, seen;
   std::vector<NodeId> pending{node};
   while (!pending.empty()) {
@@ -381,8 +385,8 @@ bool Grouper::join_reduction_reader(NodeId node) {
   return false;
 }
 
-/// Groups over the domain of `node`, the nearest first: further ones rarely share data that is still in the cache. A
-/// reduction also fits a map over its operand's shape, which then becomes rows × inner.
+/// Returns the groups over the domain of `node`, the nearest first; data shared with a farther one has often left the
+/// cache. A reduction also fits a map over its operand's shape, which then becomes rows × inner.
 std::vector<GroupId> Grouper::sibling_candidates(NodeId node) const {
   constexpr size_t considered = 8;
   std::vector<GroupId> candidates;
@@ -402,6 +406,7 @@ std::vector<GroupId> Grouper::sibling_candidates(NodeId node) const {
   return candidates;
 }
 
+/// Joins the root to a group over the same domain that reads some of the same arrays. Returns whether one was found.
 bool Grouper::join_sibling(NodeId node) {
   const IrNode& n = ir_[node];
   if (n.gemv)
@@ -417,7 +422,7 @@ bool Grouper::join_sibling(NodeId node) {
     shares = shares || std::any_of(reads.begin(), reads.end(), [&](NodeId id) {
                return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;
              });
-    // The group's roots come after `node`, so only a reader of `node` could make the group wait for itself.
+    // The group's roots come after `node` in the graph, so only a reader of `node` could create a cycle.
     if (!shares || std::any_of(read_by.begin(), read_by.end(), [&](GroupId reader) { return reaches(reader, g); }))
       continue;
     Root root{node, n.op == Op::reduce ? RootKind::reduce : RootKind::full, {}};
@@ -437,8 +442,8 @@ bool Grouper::join_sibling(NodeId node) {
   return false;
 }
 
-/// Do all that want the node read it through its one reader, or that one's, which is of a narrower dtype? Then that one
-/// is kept instead.
+/// Returns whether all users read the node through a chain of single readers that ends in a narrower dtype: that value
+/// is materialized instead.
 bool Grouper::narrowed_later(NodeId node, const NodeCounts& groups_using) const {
   for (NodeId id = node; users_[id].size() == 1;) {
     const NodeId reader = users_[id][0];

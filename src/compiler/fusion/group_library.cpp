@@ -1,11 +1,11 @@
-// What libraries compute beside a matmul or attention: further results, and results in parts of other arrays.
+// Work that libraries add to a matmul or attention: longer epilogues, and results stored as parts of other arrays.
 #include "compiler/fusion/grouper.h"
 
 namespace weft::compiler {
 
-/// What follows a dot. More than generated code can do is looked for where a library answers it. (Sums of 16-bit
-/// operands, which cuBLASLt has beside matmuls as well, are not: on a Hopper such a matmul takes a third longer than
-/// the one without it, twice the time of a pass over the operand. Sums of the result are made where it is finished.)
+/// Returns the epilogue of a dot: a longer one than generated code computes if a library takes it. cuBLASLt's sums of
+/// 16-bit operands are not used: on Hopper they make a matmul take a third longer, which is twice the time of a pass
+/// over the operand. Sums of the result are computed in the epilogue.
 DotChain Grouper::chain_of(NodeId dot, const NodeCounts& outputs) {
   const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
   if (!target_ || chain.sum >= 0) return chain;
@@ -24,7 +24,7 @@ DotChain Grouper::chain_of(NodeId dot, const NodeCounts& outputs) {
 /// have.
 bool Grouper::library_takes(const DotChain& chain) {
   std::vector<NodeId>
-      tried;  // strides for the question alone: a copy of all of them for each matmul would be a square of the layers
+      tried;  // set for this question alone; copying all strides for each matmul would be quadratic in the layers
   const auto set = [&](NodeId node, Strides s) {
     if (node < 0 || !strides_[node].empty()) return;
     strides_[node] = std::move(s);
@@ -43,7 +43,7 @@ bool Grouper::library_takes(const DotChain& chain) {
   return takes;
 }
 
-/// The gradients of queries, keys and values that came from one matmul go side by side into the gradient of that.
+/// Stores the gradients of queries, keys and values that come from one matmul as parts of the gradient of its result.
 void Grouper::pack_results(const std::vector<NodeId>& results) {
   std::map<NodeId, PackedResult> parts;
   for (const NodeId id : results) {

@@ -1,5 +1,5 @@
-// Which values lie in memory before any group is formed: outputs, results of reductions, dots and calls, and what those
-// read whole; and the layouts of results that may choose theirs.
+// Finds the roots that do not depend on how groups form: outputs, results of reductions, dots and calls, and operands
+// that these read from memory. Chooses the layouts of results that are free to choose.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -14,7 +14,7 @@ namespace weft::compiler {
 
 using graph::Op;
 
-/// Finds what lies in memory whatever is fused, and the layouts of results that may choose theirs.
+/// Marks these roots and chooses layouts, by kind of operator.
 void Grouper::find_roots() {
   const NodeCounts outputs = escapes(ir_);
   mark_outputs();
@@ -120,13 +120,13 @@ void Grouper::mark_operands(NodeId id) {
   if (node.op == Op::dot)
     for (NodeId operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
   if (writes_operand(node.op))
-    mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own memory, or copied whole
+    mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own buffer, or copied as a whole
   if (is_attention(node)) {
     for (size_t k = kv_caches_.contains(id) ? 1 : 0; k < node.inputs.size(); ++k)
       mark(operand_base(ir_, strides_, base_root_, node.inputs[k]));
   } else if (is_call(node.op) && call_operands_[static_cast<size_t>(call_of_[id])].empty()) {
-    // Decided once: a root that is found later may lie between a view and its memory, which holds the operand all the
-    // same.
+    // The operands are chosen once. A root that is marked later may lie between a view and its buffer; the buffer still
+    // holds the operand.
     std::vector<NodeId>& operands = call_operands_[static_cast<size_t>(call_of_[id])];
     for (NodeId operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
     for (NodeId operand : operands) mark(operand);
@@ -134,7 +134,8 @@ void Grouper::mark_operands(NodeId id) {
   if (node.op == Op::gather) {
     const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
     if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
-    // A few elements of something large are fetched at once: its memory need not wait for the gather's readers.
+    // A small part of a large array is gathered into its own buffer, so that the large one need not stay alive until
+    // the gather's readers run.
     if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape)))
       mark(id);
   }

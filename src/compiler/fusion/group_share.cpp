@@ -13,23 +13,22 @@ using ix::Expr;
 
 namespace {
 
-// A value that several groups read is stored if computing it again from memory costs more than this.
+// A value that several groups read is stored if recomputing it costs more than this.
 constexpr double recompute_flops = 64;
 constexpr double recompute_loads = 2;
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
-// On a GPU a single number that so many operators led to (the norm of all gradients) is computed by one thread, and
-// what it costs is the compiler's time.
+// On a GPU, one thread computes a scalar that depends on so many operators (the norm of all gradients); a longer chain
+// costs compile time.
 constexpr int longest_scalar_chain = 64;
-// An array that is this much smaller than what is computed from it (the statistics of rows, a number for each channel)
-// costs little to read, like a scalar.
+// An array this much smaller than the values computed from it (statistics of rows, one number a channel) costs as
+// little to read as a scalar.
 constexpr int64_t broadcast_ratio = 64;
-// A value that is computed once and read this often is kept, however small it is.
+// A value that is computed once and read this often is stored, however small it is.
 constexpr double many_repeats = 4096, repeated_flops = 8;
-constexpr int64_t short_reduction =
-    16;                              // what is computed once for each reduction of so few elements is computed often
-constexpr double least_instead = 4;  // operations on a reduction's result for which they are kept and not the result
+constexpr int64_t short_reduction = 16;  // a value computed once for each shorter reduction is computed often
+constexpr double least_instead = 4;      // with so many operations on a reduction's result, theirs is stored instead
 constexpr size_t recompute_broadcasts = 8, most_loads = 16;
 constexpr double largest_expression = 2000;
 constexpr int many_readers = 16;
@@ -49,8 +48,9 @@ void unite(std::vector<NodeId>& all, const std::vector<NodeId>& more) {
 
 }  // namespace
 
-/// Is the node all that anybody reads of a reduction (one over how many), and is it computed where the reduction is
-/// not? Then it may be kept in the reduction's place.
+/// Returns whether the node is the only use of a reduction, through single-reader elementwise operators with constants
+/// (one over a sum), and is computed inline outside the reduction's group. It may then be stored in place of the
+/// reduction.
 bool Grouper::replaces_reduction(NodeId node) const {
   if (!is_elementwise(ir_[node].op)) return false;
   for (NodeId id = node;;) {
@@ -74,7 +74,7 @@ bool Grouper::replaces_reduction(NodeId node) const {
   }
 }
 
-/// How often each element is read by broadcasting, at least: 1 where somebody reads it once.
+/// Returns how often each element is read by broadcasting, at least: 1 if a reader reads it once.
 int64_t Grouper::repeats_of(NodeId node) const {
   int64_t least = INT64_MAX;
   for (const NodeId user : users_[node]) {
@@ -95,9 +95,9 @@ NodeCounts Grouper::count_uses() const {
   return groups_using;
 }
 
-/// Before there are groups: of numbers that are made of numbers, how often what is not one reads them. What clips
-/// gradients is made of as many sums as there are parameters and read by as many updates, and groups that each look
-/// through all of it would take the square of their number.
+/// Estimates, before groups exist, how many groups would compute each node: counts its readers through scalars and
+/// movement, up to many_readers; 0 for fewer. The factor that clips gradients depends on as many sums as there are
+/// parameters and is read by as many updates; groups that each walked that expression would take quadratic time.
 NodeCounts Grouper::count_readers_of_scalars() const {
   NodeCounts readers(ir_.nodes.size());
   const auto passed_on = [&](NodeId id) {
@@ -113,8 +113,10 @@ NodeCounts Grouper::count_readers_of_scalars() const {
   return readers;
 }
 
-/// Nodes that several groups would compute again from more than a few loads or operations get memory of their own.
-/// `scalars_only`: single numbers that are shared, and nothing else.
+/// Promotes to roots the nodes that several groups would recompute from more than a few loads or operations, that are
+/// computed once and broadcast often, that replace a reduction, or that end too long an expression. `groups_using`: by
+/// node, how many groups compute it. `scalars_only`: only shared nodes of one element. Returns whether any was
+/// promoted.
 bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) {
   std::vector<Cost> costs(ir_.nodes.size());
   size_t before = promoted_.size();
@@ -136,13 +138,13 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
     cost.flops += n.op == Op::random_bits ? 120
                   : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
                                           : 0;
-    // A value that is computed once and read many times by broadcasting is worth keeping, too.
+    // A value that is computed once and broadcast to many readers is worth storing, too.
     double repeats = 1;
     for (NodeId user : users_[id])
       if (ir_[user].op == Op::broadcast)
         repeats = std::max(repeats, static_cast<double>(volume(ir_[user].type.shape)) /
                                         static_cast<double>(std::max<int64_t>(1, volume(n.type.shape))));
-    // What is smaller than the readers' points counts as the part of a load that it is.
+    // An array smaller than the readers' points counts as a fraction of a load.
     const auto points = static_cast<double>(volume(n.type.shape) * repeats_of(id));
     size_t broadcasts = 0;
     double loads = 0;
@@ -171,8 +173,8 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
   return promoted_.size() != before;
 }
 
-/// Is the node computed once for a row wherever it is? That is so in groups with reductions of some length, where it
-/// does not change along what is reduced.
+/// Returns whether each group that inlines the node computes it once a row: the group has reductions of some length,
+/// and the node does not vary along them.
 bool Grouper::rows_compute(NodeId node) const {
   for (const auto& work : groups_) {
     if (!work->inlined.contains(node)) continue;

@@ -1,6 +1,7 @@
 #pragma once
-// The state of grouping. Private to group.cpp (finds roots, forms groups), group_share.cpp (materializes values that
-// several groups read) and group_join.cpp (decides which groups may merge).
+// The state of grouping. Private to group*.cpp and scatter_rows.cpp: group_roots.cpp finds roots, group.cpp forms
+// groups, group_join.cpp decides which roots join which groups, group_share.cpp materializes values that several groups
+// read.
 #include <map>
 #include <memory>
 #include <set>
@@ -19,16 +20,17 @@ struct Request {
   bool same = true;
 };
 
+/// A group under construction.
 struct Work {
   Group group;
-  std::map<NodeId, Request> requests;  // roots and leaves that the group's roots read
+  std::map<NodeId, Request> requests;  // reads: roots and leaves, with their indices
   std::set<NodeId> inlined;            // nodes computed inline
   std::map<NodeId, std::vector<ix::Expr>>
       first_index;                 // by inlined node that is broadcast: the index at which its first reader reads it
   std::vector<GroupId> consumers;  // groups that read this one's roots, each once
   std::vector<GroupId> producers;  // the same edges, backwards
-  int64_t rank = 0;                // a topological order: less than every consumer's
-  mutable int64_t seen = 0;        // the last search that came here
+  int64_t rank = 0;                // topological order: smaller than that of every consumer
+  mutable int64_t seen = 0;        // the last search that visited this group
 };
 
 class Grouper {
@@ -113,25 +115,25 @@ class Grouper {
   NodeStrides strides_;
   NodeFlags base_root_;
   std::set<NodeId> promoted_;
-  std::set<NodeId> gemv_results_;  // what is made of GEMVs: computed with them
-  std::set<NodeId> cut_;           // promoted because the expression grew too long: not fused with their readers
+  std::set<NodeId> gemv_results_;  // last values of elementwise chains after GEMVs (mark_gemv_result)
+  std::set<NodeId> cut_;           // promoted because the expression grew too long; they start groups of their own
   IndexedVector<GroupId, std::unique_ptr<Work>> groups_;
   IndexedVector<NodeId, GroupId> group_of_;
   mutable int64_t searches_ = 0;
-  std::map<NodeId, NodeId> updated_;                     // new value of a state → the old one
+  std::map<NodeId, NodeId> updated_;                     // new value of a state → its old value, an input
   IndexedVector<NodeId, std::vector<GroupId>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<GroupId>> by_signature_;
-  std::map<NodeId, DotChain> dot_result_;       // by the last node of the chain
-  std::map<NodeId, NodeId> pre_activation_of_;  // what an activation behind a dot is applied to → the dot's result
+  std::map<NodeId, DotChain> dot_result_;       // by result: the dot with its epilogue
+  std::map<NodeId, NodeId> pre_activation_of_;  // stored pre-activation → the result of its dot
   std::map<NodeId, ScatterRows> scatter_rows_;  // by scatter
-  std::map<NodeId, NodeId> sum_of_;             // reductions computed with a dot → its result
+  std::map<NodeId, NodeId> sum_of_;             // reductions computed by a dot's epilogue → the dot's result
   std::vector<std::vector<NodeId>> calls_;      // by call: the nodes of its results, ascending
   IndexedVector<NodeId, int> call_of_;          // by node; -1 for others
-  std::map<NodeId, PackedResult> packed_;       // results of attention that lie side by side in one array
-  std::map<NodeId, NodeId> packs_;              // that array → the first of them
-  std::map<NodeId, NodeId> kv_caches_;          // attention that appends its row (region/kv_append.h) → the scatter
+  std::map<NodeId, PackedResult> packed_;       // results of attention stored as parts of one array
+  std::map<NodeId, NodeId> packs_;              // that array → the first of those results
+  std::map<NodeId, NodeId> kv_caches_;          // attention with a fused append (region/kv_append.h) → the scatter
   std::set<NodeId> appends_;                    // those scatters
-  std::vector<std::vector<NodeId>> call_operands_;  // by call: the nodes in whose memory its operands lie
+  std::vector<std::vector<NodeId>> call_operands_;  // by call: the nodes whose buffers hold its operands
 };
 
 }  // namespace weft::compiler

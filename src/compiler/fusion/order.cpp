@@ -50,10 +50,10 @@ class Orderer {
   const Policy& policy_;
   Ordering out_;
   IndexedVector<NodeId, std::vector<GroupId>> readers_;      // by node: groups that read it
-  NodeCounts escapes_;                                       // by node: how many outputs lie in its memory
+  NodeCounts escapes_;                                       // by node: how many outputs lie in its buffer
   IndexedVector<GroupId, std::set<GroupId>> before_, next_;  // by group
-  GroupId last_backward_;                                    // the last group that comes before one of a smaller number
-  IndexedVector<GroupId, int> seen_;                         // by group: the search that last came by
+  GroupId last_backward_;             // the largest id of a group that precedes one of a smaller id
+  IndexedVector<GroupId, int> seen_;  // by group: the last search that visited it
   int searches_ = 0;
   TouchedGroups touched_;
 };
@@ -91,8 +91,8 @@ void Orderer::memory() {
   for (NodeId id : ir_.outputs) out_.has_buffer[output_node(ir_, id)] = true;
 }
 
-/// Groups are numbered producers first, so that a path leads back to a smaller number only over what came to be since:
-/// nothing behind both ends is looked at.
+/// Returns whether a path leads from one group to another. Producers have smaller ids than consumers, so a path
+/// descends only over edges that `precede` added: no group after both `to` and the last of these needs a visit.
 bool Orderer::reaches(GroupId from, GroupId to) {
   const GroupId last = std::max(to, last_backward_);
   std::vector<GroupId> pending{from};
@@ -109,7 +109,7 @@ bool Orderer::reaches(GroupId from, GroupId to) {
   return false;
 }
 
-/// Checks that each element is read only at the index at which it is overwritten.
+/// Returns whether a group reads each element of `input` only at the index at which it stores `output`.
 bool Orderer::same_address(const Group& group, NodeId output, NodeId input) {
   if (output == overlaid(group)) {
     const IrNode& n = ir_[output];
@@ -127,7 +127,7 @@ bool Orderer::same_address(const Group& group, NodeId output, NodeId input) {
     }
     return true;
   }
-  if (group.kind == Group::Kind::call) {  // a loop works on its carry in the memory of its results, and may begin there
+  if (group.kind == Group::Kind::call) {  // a loop updates its carry in the buffers of its results from the start
     const CallPlan& call = group.call;
     const auto at = static_cast<size_t>(ir_[output].output);
     if (!call.control || call.op == Op::cond || at >= static_cast<size_t>(call.control->carry)) return false;
@@ -140,6 +140,8 @@ bool Orderer::same_address(const Group& group, NodeId output, NodeId input) {
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output, touched_);
 }
 
+/// Returns whether the output may be stored in the buffer of an input: layouts match, no other reader of the input
+/// depends on the output's group, and that group reads it at the same index alone.
 bool Orderer::in_place(NodeId output, NodeId input) {
   GroupId g = grouping_.group_of[output];
   const graph::Type &to = ir_[input].type, &from = ir_[output].type;
@@ -156,10 +158,11 @@ bool Orderer::in_place(NodeId output, NodeId input) {
   return !read_here || (!reshaped && same_address(grouping_.groups[g], output, input));
 }
 
+/// Stores an updated input's new value in place, or adds a copy at the end.
 void Orderer::update(const Update& update) {
   int output = ir_.outputs[static_cast<size_t>(update.output)], input = ir_.inputs[static_cast<size_t>(update.input)];
   if (output == input) return;
-  // Another output that is the old value needs a copy of its own: such an input is not overwritten before the end.
+  // If another output is the old value, the input keeps that until the end, when both are copied.
   const NodeId node = output_node(ir_, output);
   const bool itself = node == input;
   const bool passed_on = escapes_[input] > (itself ? 1 : 0);
@@ -173,7 +176,7 @@ void Orderer::update(const Update& update) {
   }
 }
 
-/// A scatter works in the memory of its operand if nobody else reads that; otherwise the operand is copied first.
+/// Lets each scatter write into its operand's buffer if nothing else reads that; otherwise the operand is copied first.
 void Orderer::scatters() {
   out_.scatter_source.assign(grouping_.groups.size(), -1);
   for (GroupId g = 0; g < grouping_.groups.count(); ++g) {
@@ -186,8 +189,8 @@ void Orderer::scatters() {
     bool own = out_.buffer_owner[node] == node;
     if (only_reader && own && same_address(grouping_.groups[g], node, operand)) {
       own = own && escapes_[node] == 0;
-      // The result's buffer is the operand's; where the result is an output, the operand is made in the output's
-      // buffer.
+      // The result takes the operand's buffer. If the result is an output, the operand is computed in the output's
+      // buffer instead.
       out_.buffer_owner[own ? node : operand] = own ? operand : node;
     } else {
       bool plain = operand != ir_[node].inputs[0] || is_row_major(ir_[operand].type.shape, grouping_.strides[operand]);
@@ -197,8 +200,8 @@ void Orderer::scatters() {
   }
 }
 
-/// An operand of a group whose memory its root `node` may take over: it lies in the run's own memory as the root does,
-/// and everybody else reads it before. Or -1.
+/// Returns an operand of group g whose buffer root `node` may take over, or -1: it is no input or output, it has the
+/// same type and strides, and no other reader depends on g.
 NodeId Orderer::overwritten_by(GroupId g, NodeId node, const NodeFlags& taken) {
   for (NodeId operand : grouping_.groups[g].reads) {
     const auto at = static_cast<size_t>(operand);
@@ -214,11 +217,11 @@ NodeId Orderer::overwritten_by(GroupId g, NodeId node, const NodeFlags& taken) {
   return -1;
 }
 
-/// Large results of maps and rows lie where an array lay that nobody reads behind them: the gradient of logits where
-/// the logits were.
+/// Stores large results of rows groups over arrays that are read for the last time: the gradient of logits over the
+/// logits.
 void Orderer::overwrite() {
   constexpr int64_t least_bytes = int64_t{1} << 20;
-  NodeFlags taken(ir_.nodes.size());  // shares its memory with another node already
+  NodeFlags taken(ir_.nodes.size());  // already shares its buffer with another node
   for (NodeId id = 0; id < ir_.size(); ++id)
     if (const NodeId owner = out_.buffer_owner[id]; owner != id) taken[id] = taken[owner] = true;
   for (const NodeId operand : out_.scatter_source)
@@ -241,9 +244,9 @@ void Orderer::overwrite() {
   }
 }
 
-/// A store with streaming stores saves reading the line that it overwrites, a third of a copy's traffic. It pays where
-/// nobody looks at the result before it would have left the caches anyway; an update in place has read its lines
-/// already.
+/// Marks results for streaming stores, which avoid reading the cache line that they overwrite: a third of a copy's
+/// traffic. This pays if nothing reads the result before it would have left the caches. An update in place has read its
+/// lines already.
 void Orderer::streams() {
   constexpr int64_t least_bytes = int64_t{16} << 20;
   out_.streamed.assign(ir_.nodes.size(), false);
@@ -259,7 +262,7 @@ void Orderer::streams() {
     }
 }
 
-/// Sorts the groups topologically. Of the groups that are ready, the one whose roots come first in the graph runs next.
+/// Sorts the groups topologically. Of the groups that are ready, the one with the first root in the graph runs next.
 void Orderer::sort() {
   size_t count = grouping_.groups.size();
   IndexedVector<GroupId, size_t> waiting(count);

@@ -13,10 +13,10 @@ namespace weft::compiler {
 namespace {
 
 constexpr int most_attempts = 6;
-constexpr size_t largest_copy = 24;    // roots that one copy may need
-constexpr double flops_per_byte = 16;  // how many basic operations cost as much as one byte to or from memory
+constexpr size_t largest_copy = 24;    // roots that one copy may recompute
+constexpr double flops_per_byte = 16;  // operations that cost as much as moving one byte to or from memory
 
-/// When each root is made and read, by position in the order of groups.
+/// When each root is computed and read, by position in the order of groups, and the position with the most live memory.
 class Timeline {
  public:
   Timeline(const Ir& source, const std::vector<Layout>& layouts, const std::vector<Update>& updates,
@@ -46,13 +46,13 @@ class Timeline {
 
   int64_t bytes(NodeId id) const { return volume(ir[id].type.shape) * ir[id].type.dtype.size(); }
   int last_read(NodeId id) const { return reads[id].empty() ? made[id] : reads[id].back(); }
-  /// The first read behind the busiest step, or -1.
+  /// Returns the position of the first read after the busiest step, or -1.
   int late_read(NodeId id) const {
     const auto& list = reads[id];
     auto it = std::upper_bound(list.begin(), list.end(), busiest);
     return it == list.end() ? -1 : *it;
   }
-  /// Alive at the busiest step without being touched by it, and needed again.
+  /// Returns whether a node is live at the busiest step, not used by it, and read later.
   bool idles(NodeId id) const {
     const auto& list = reads[id];
     return in_arena[id] && made[id] < busiest && late_read(id) >= 0 &&
@@ -69,14 +69,14 @@ class Timeline {
   int busiest = 0;
 };
 
-/// What it takes to make a root again.
+/// What it takes to recompute a root.
 struct Recomputation {
-  std::vector<NodeId> roots;  // itself, and what is no longer there to make it from
-  double cost = 0;            // bytes, with operations as so many bytes
+  std::vector<NodeId> roots;  // itself, and those it needs that are no longer live
+  double cost = 0;            // in bytes; operations are converted by flops_per_byte
   int64_t freed = 0;
 };
 
-/// Nothing where it takes too much, or something that is not computed by generated code or a product.
+/// Returns nothing if the copy needs too many roots, or one that is computed neither by a rows group nor by a dot.
 std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const NodeFlags& chosen) {
   const Ir& ir = time.ir;
   Recomputation copy;
@@ -116,7 +116,7 @@ std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const No
   return copy;
 }
 
-/// Roots to be made again, until what is alive at the busiest step fits.
+/// Returns the roots to recompute so that the live memory at the busiest step fits, cheapest first.
 NodeFlags choose(const Timeline& time, int64_t budget) {
   NodeFlags chosen(time.ir.nodes.size());
   std::vector<std::pair<double, NodeId>> candidates;
@@ -138,7 +138,7 @@ NodeFlags choose(const Timeline& time, int64_t budget) {
   return chosen;
 }
 
-/// The graph with the chosen roots made again for those who read them behind the busiest step.
+/// Builds the graph in which readers after the busiest step read copies of the chosen roots.
 class Copier {
  public:
   Copier(const Timeline& time, const NodeFlags& chosen)
@@ -152,7 +152,7 @@ class Copier {
   }
 
  private:
-  static constexpr NodeId wanted = -2;  // a copy that nobody has asked for yet
+  static constexpr NodeId wanted = -2;  // a copy that no reader has requested yet
 
   NodeId append(NodeId id, const std::vector<NodeId>& inputs, bool later) {
     IrNode node = time_.ir[id];
@@ -180,7 +180,7 @@ class Copier {
     late_[at] = differs ? wanted : early_[at];
   }
 
-  /// The node as readers behind the busiest step see it. Copies appear just before the first of them.
+  /// Returns the node as readers after the busiest step see it. A copy is added just before its first reader.
   NodeId late(NodeId id) {
     auto at = static_cast<size_t>(id);
     if (late_[at] != wanted) return late_[at];
@@ -191,7 +191,7 @@ class Copier {
 
   const Timeline& time_;
   const NodeFlags& chosen_;
-  IndexedVector<NodeId, NodeId> early_, late_;  // by node: its number in the result before and behind the busiest step
+  IndexedVector<NodeId, NodeId> early_, late_;  // by node: its id for readers before and after the busiest step
   Ir out_;
 };
 

@@ -10,12 +10,14 @@
 
 namespace weft::compiler {
 
-/// Nothing where the scatter is another, where it is small, or where the target has no such routine. `updates`: the
-/// node whose elements are added (low floats as they are).
+/// A scatter-add as a call to such a routine, with the nodes of its row indices and of the rows to add. A cast from a
+/// 16-bit dtype is left to the routine: `updates` is then its operand.
 struct ScatterRowsForm {
   kernel::CallDesc desc;
   NodeId ids, updates;
 };
+/// Returns the form of a scatter; nothing if it is no scatter-add of whole rows, is small, has symbolic extents, or the
+/// target has no such routine.
 std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, NodeId scatter, const target::Target& target,
                                                  const Numerics& numerics);
 

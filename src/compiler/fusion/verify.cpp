@@ -23,7 +23,7 @@ void GroupCheck::fail(std::string_view rule, NodeId node) const {
 
 namespace {
 
-/// Returns whether the operator's value is computed inline by its readers.
+/// Returns whether readers compute the operator's value inline.
 bool is_inlined(const IrNode& n) {
   return is_elementwise(n.op) || is_movement(n.op) || n.op == Op::gather || n.op == Op::random_bits ||
          n.op == Op::constant || n.op == Op::iota;
@@ -69,7 +69,7 @@ class GroupingVerifier {
     }
   }
 
-  /// Do the strides number the elements from 0, in some order of the axes?
+  /// Returns whether the strides number the elements from 0 without gaps, in some order of the axes.
   static bool is_dense(const Shape& shape, const Strides& strides) {
     if (volume(shape) == 0) return true;
     std::vector<std::pair<int64_t, int64_t>> axes;
@@ -103,6 +103,7 @@ class GroupingVerifier {
     reads(c);
   }
 
+  /// Requires that a group's roots fit its kind, and that roots of a rows group have one phase.
   void kind(const GroupCheck& c) const {
     const Group& group = c.group();
     for (const Root& root : group.roots) {
@@ -118,7 +119,7 @@ class GroupingVerifier {
     }
   }
 
-  /// What `from` is computed from, down to roots and leaves.
+  /// Collects the roots and leaves that `from` is computed from.
   void collect(const GroupCheck& c, const std::vector<NodeId>& from, std::vector<NodeId>& found) {
     std::vector<NodeId> pending = from;
     while (!pending.empty()) {
@@ -134,6 +135,7 @@ class GroupingVerifier {
     }
   }
 
+  /// Requires that `reads` lists what the roots are computed from, in groups that come before.
   void reads(const GroupCheck& c) {
     const Group& group = c.group();
     std::vector<NodeId> expected, from;
@@ -178,7 +180,7 @@ class GroupingVerifier {
 
   const Ir& ir_;
   const Grouping& grouping_;
-  IndexedVector<NodeId, int> seen_;  // by node: the group whose walk last came by
+  IndexedVector<NodeId, int> seen_;  // by node: the last group whose walk visited it
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Rules of the order: replays the groups one after the other on a model of memory that records which value each buffer
-// holds.
+// Rules of the order: replays the groups in order on a model of memory that records which value each buffer holds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +59,7 @@ class OrderVerifier {
           "verify", "an ordering says something of each node and each group");
   }
 
-  /// A value that takes over another's buffer fits in it.
+  /// Requires that a value that takes over another's buffer fits in it.
   void owner(NodeId id) const {
     const int at = home_of(id);
     require(at >= 0 && at < ir_.size(), "a node's memory belongs to a node", id);
@@ -70,14 +69,14 @@ class OrderVerifier {
     const graph::Type &own = ir_[id].type, &lent = ir_[at].type;
     require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
             "who takes over memory is of its dtype and size", id);
-    if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with looks at how the two lie
+    if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with checks how these two lie
     const Strides &strides = grouping_.strides[id], &given = grouping_.strides[at];
     require(own.shape == lent.shape ? strides == given
                                     : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
             as_there, id);
   }
 
-  /// In whose memory a scatter's operand lies; -1 for what is no scatter.
+  /// Returns the node whose buffer holds the operand of a scatter; -1 for other nodes.
   int scattered_into(NodeId node) const {
     const GroupId g = grouping_.group_of[node];
     return g >= 0 && overlaid(grouping_.groups[g]) == node ? operand_of(node) : -1;
@@ -100,7 +99,7 @@ class OrderVerifier {
       require(!order_.has_buffer[id] || in_memory(id), "only roots and inputs have memory", id);
   }
 
-  /// Only results of maps in their own buffers, read by no group, use streaming stores.
+  /// Requires that only a map's result in its own buffer that no group reads is written with streaming stores.
   void streamed(const GroupCheck& c) const {
     for (const Root& root : c.group().roots)
       if (order_.streamed[root.node])
@@ -132,6 +131,7 @@ class OrderVerifier {
     }
   }
 
+  /// Runs the groups in order on the model, and requires that each read finds its value.
   void replay() {
     MemoryState memory(ir_, order_.buffer_owner);
     for (const GroupId g : order_.order) {
@@ -146,8 +146,8 @@ class OrderVerifier {
     at_the_end(memory);
   }
 
-  /// A scatter works on its operand's value, which lies in its memory or is copied there: as the result will lie, be it
-  /// that what was made there lies transposed or in another shape.
+  /// Requires that the buffer of a scatter holds its operand's value, computed there or copied. The operand may be a
+  /// transposed or reshaped view if its elements lie as the result's do.
   void begin_with(const GroupCheck& c, MemoryState& memory) const {
     constexpr const char* rule = "a scatter begins with its operand in its memory";
     const NodeId node = overlaid(c.group()), source = order_.scatter_source[c.g];
@@ -161,7 +161,7 @@ class OrderVerifier {
     c.require(memory.in_memory_of(node) == operand, rule, node);
   }
 
-  /// Does the memory of `from`, taken for that of `to`, hold the value of `moved`, which is `from` behind movement?
+  /// Returns whether the buffer of `from`, read with the layout of `to`, holds the value of `moved`, a view of `from`.
   bool lies_as(int moved, int from, int to) const {
     const Shape& shape = ir_[to].type.shape;
     if (volume(shape) == 0) return true;
@@ -173,7 +173,7 @@ class OrderVerifier {
     return true;
   }
 
-  /// What a group reads and overwrites: its roots that lie in the memory of one of its reads.
+  /// Checks the roots of a group that are stored over what it reads.
   void overwritten(const GroupCheck& c) {
     const Group& group = c.group();
     std::vector<std::pair<NodeId, NodeId>> pairs;  // read, root
@@ -203,7 +203,7 @@ class OrderVerifier {
     }
   }
 
-  /// A scatter's updates and indices do not look at what it overwrites.
+  /// Requires that the updates and indices of a scatter do not depend on what it overwrites.
   void apart(const GroupCheck& c, NodeId operand) const {
     const IrNode& n = ir_[overlaid(c.group())];
     std::vector<NodeId> pending(n.inputs.begin() + 1, n.inputs.end());
@@ -219,7 +219,7 @@ class OrderVerifier {
     }
   }
 
-  /// A loop works on its carry in the memory of its results.
+  /// Requires that a loop overwrites its carry alone.
   void carry(const GroupCheck& c, NodeId node, NodeId root) const {
     const CallPlan& call = c.group().call;
     const auto at = static_cast<size_t>(ir_[root].output);
@@ -228,8 +228,8 @@ class OrderVerifier {
     c.require(is_carry && std::count(call.operands.begin(), call.operands.end(), node) == 1, here, node);
   }
 
-  /// Each element is overwritten once, is read where it is overwritten, or in one tile with that, and by nobody who
-  /// computes later: by its own root or, where that is a map, by roots of no later pass.
+  /// Requires that each element is overwritten by one point of the domain, and is read only there or in the same tile,
+  /// by the root that overwrites it or, where that is no row map, by roots of no later pass.
   void rows(const GroupCheck& c, const std::vector<std::pair<NodeId, NodeId>>& pairs) {
     const Group& group = c.group();
     PointWalk walk(c);
@@ -253,7 +253,7 @@ class OrderVerifier {
     }
   }
 
-  /// Do all variables that the root stands in tell its elements apart?
+  /// Returns whether different points of the root's domain store different elements.
   static bool stored_once(const GroupCheck& c, const Root& root) {
     const bool by_row = root.kind == RootKind::row || root.kind == RootKind::reduce;
     const std::vector<DomainVariable>& domain = c.group().domain;
@@ -263,6 +263,7 @@ class OrderVerifier {
     });
   }
 
+  /// Requires that copies at the end fit, and that updated inputs and outputs then hold their values.
   void at_the_end(MemoryState& memory) const {
     NodeFlags copied(ir_.outputs.size());
     for (const Copy& copy : order_.last) {

@@ -1,4 +1,4 @@
-// Rules of groups with a plan: the layouts in its descriptor match the arrays in memory.
+// Rules of groups with a plan: the layouts in its descriptor match those of the arrays in memory.
 #include <algorithm>
 #include <cstdlib>
 #include <tuple>
@@ -16,11 +16,11 @@ using graph::Op;
 
 namespace {
 
-/// An extent and the elements from one of it to the next.
+/// Axes as (extent, stride in elements).
 using Axes = std::vector<std::pair<int64_t, int64_t>>;
 
-/// Equal for two ways to say where the same elements lie, whatever the order of the axes: those of one element, and
-/// those that do not move, left out; those that continue each other made one.
+/// Returns a form that is equal for all descriptions of the same elements, whatever the order of the axes: axes of one
+/// element or stride 0 are dropped, and axes that continue each other are merged.
 Axes canonical(Axes axes) {
   std::erase_if(axes, [](const auto& a) { return a.first == 1 || a.second == 0; });
   std::sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) {
@@ -40,7 +40,7 @@ Axes axes_of(const Shape& shape, const std::vector<int64_t>& strides) {
   return canonical(std::move(out));
 }
 
-/// The steps of movement from `node` down to `base`, which need not lie in memory themselves.
+/// Returns whether movement leads from `base` to `node`.
 bool moves_to(const Ir& ir, NodeId node, NodeId base) {
   while (node != base && is_movement(ir[node].op) && ir[node].op != Op::concat) node = ir[node].inputs[0];
   return node == base;
@@ -56,7 +56,7 @@ void results_are(const GroupCheck& c, std::vector<NodeId> expected, std::string_
   c.require(made == expected, rule, c.group().roots[0].node);
 }
 
-/// The contraction that a group's first root is computed from, through what follows it and no other group's root.
+/// Returns the dot that a group's first root is computed from, through nodes of this group alone.
 NodeId dot_of(const GroupCheck& c) {
   std::vector<NodeId> pending{c.group().roots[0].node}, seen;
   while (!pending.empty()) {
@@ -198,7 +198,7 @@ class AttentionVerifier {
  private:
   static constexpr const char* array = "an array of attention lies as its plan says";
 
-  /// A root of the group, or what is moved into the array that the results lie in side by side.
+  /// Returns the node of the attention: a root of the group, or what is moved into the array that packs its results.
   NodeId find_attention() const {
     NodeId id = c_.group().roots[0].node;
     while (!is_attention(ir_[id]) && is_movement(ir_[id].op)) id = ir_[id].inputs[0];
@@ -223,7 +223,7 @@ class AttentionVerifier {
                array, id);
   }
 
-  /// In memory of its own, or within the group's only root.
+  /// Requires that a result lies in its own buffer as planned, or within the array that packs the results.
   void result(const AttentionOperand& x, int number, const Dim& rows, int64_t columns) const {
     if (x.node < 0) return;
     c_.require(c_.in_memory(x.node) && c_.grouping.group_of[x.node] == c_.g, "attention's group makes its results",

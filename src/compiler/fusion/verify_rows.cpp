@@ -1,4 +1,4 @@
-// Rules of rows groups: the domain, where each root stands in it, and where the roots read each other.
+// Rules of rows groups: the domain, each root's index in it, and where the roots read each other.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -39,6 +39,8 @@ class RowsVerifier {
   }
 
  private:
+  /// Requires that the domain's variables are the group's own, each once over its extent, and sorts them into rows and
+  /// inner ones.
   void domain() {
     const int seed = group_.roots[0].node;
     for (const DomainVariable& v : group_.domain) {
@@ -52,7 +54,7 @@ class RowsVerifier {
     }
   }
 
-  /// By the facts that each expression carries.
+  /// Requires an index of the right rank whose expressions' known bounds lie within the root's shape.
   void bounds(const Root& root) const {
     const Shape& shape = ir_[root.node].type.shape;
     c_.require(root.index.size() == shape.size(), "a root has an index for each axis", root.node);
@@ -70,7 +72,7 @@ class RowsVerifier {
 
   void map(const Root& root) const {
     c_.require(ir_[root.node].op != Op::reduce, "a reduction stands as one or as columns", root.node);
-    // A root may be smaller than the domain: all points that differ in other variables alone store one value.
+    // A root may be smaller than the domain: points that differ in other variables alone store the same value.
     std::set<int64_t> used;
     for (const Expr e : root.index) ix::variables(e, [&](Expr v) { used.insert(v->value); });
     std::vector<DomainVariable> over = root.kind == RootKind::row ? rows_ : group_.domain;
@@ -78,6 +80,7 @@ class RowsVerifier {
     c_.require(covers(root, over), "a root's index runs through each of its elements once", root.node);
   }
 
+  /// Requires that a reduction runs over the inner domain and has one value a row.
   void reduction(const Root& root) const {
     c_.require(ir_[root.node].op == Op::reduce, "only a reduction stands as one", root.node);
     const IrNode& n = ir_[root.node];
@@ -91,7 +94,7 @@ class RowsVerifier {
     c_.require(covers(root, rows_), "a root's index runs through each of its elements once", root.node);
   }
 
-  /// Parts of the rows, one after the other; then what the inner domain runs over.
+  /// Requires that a column root's index is the part of the rows, then the inner variables.
   void column(const Root& root) const {
     constexpr const char* rule = "a column root has a value for each part of the rows and each column";
     const IrNode& n = ir_[root.node];
@@ -116,8 +119,8 @@ class RowsVerifier {
     return covers(root.index, ir_[root.node].type.shape, vars);
   }
 
-  /// Does the index run through each element of the shape once as the variables run through theirs? Its row-major
-  /// number must be a sum of the variables times a stride each, which number the elements without holes.
+  /// Returns whether the index takes the value of each element of the shape once as the variables run over their
+  /// extents: its row-major offset must be a sum of variables times strides that number the elements without gaps.
   bool covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars) const {
     if (volume(shape) == 0) return true;
     if (is_plain(index, shape, vars)) return true;
@@ -156,7 +159,7 @@ class RowsVerifier {
     return true;
   }
 
-  /// Each axis by a variable of its own, and each variable for an axis.
+  /// Returns whether each axis has a variable of its own, and each variable an axis.
   static bool is_plain(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars) {
     size_t used = 0;
     std::set<const ix::Node*> seen;
@@ -174,7 +177,7 @@ class RowsVerifier {
   const Group& group_;
   std::vector<DomainVariable> rows_, inner_;
   std::set<int64_t> ids_;
-  std::vector<int64_t> highest_;  // by variable of the group's context: 0 for those outside the domain
+  std::vector<int64_t> highest_;  // by variable of the group's context: its largest value; 0 outside the domain
 };
 
 }  // namespace
@@ -263,7 +266,7 @@ Expr PointWalk::offset(NodeId node, const std::vector<Expr>& index) {
   return ix::linear(cx_, index, check_.grouping.strides[node]);
 }
 
-/// What a reduction reads at a point of the domain.
+/// Returns the index at which a reduction reads its operand at a point of the domain.
 std::vector<Expr> PointWalk::operand_index(const Root& root) {
   const Group& group = check_.group();
   const IrNode& n = check_.ir[root.node];
@@ -288,6 +291,7 @@ std::vector<Expr> PointWalk::operand_index(const Root& root) {
   return index;
 }
 
+/// Walks from a root to what it reads, down to roots and inputs, and records each read with its index.
 void PointWalk::walk(size_t number) {
   const Ir& ir = check_.ir;
   const Root& root = check_.group().roots[number];

@@ -168,6 +168,7 @@ class AttentionVerifier {
   explicit AttentionVerifier(const GroupCheck& check)
       : c_(check), ir_(check.ir), plan_(check.group().attention), node_(find_attention()) {}
 
+  /// Requires that each operand and result lies as planned: of a combination of splits, forward or backward.
   void run() const {
     const IrNode& n = ir_[node_];
     const size_t count = n.inputs.size();
@@ -257,6 +258,7 @@ void verify_dot(const GroupCheck& check) { DotVerifier(check).run(); }
 
 void verify_attention(const GroupCheck& check) { AttentionVerifier(check).run(); }
 
+/// Requires that a call has the operands, results and descriptor of its node.
 void verify_call(const GroupCheck& check) {
   constexpr const char* rule = "a call's plan has its operands and results";
   const Ir& ir = check.ir;

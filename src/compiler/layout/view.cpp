@@ -13,7 +13,7 @@ struct Axis {
   int64_t extent, stride;
 };
 
-/// Neighbouring axes that one step runs through are one axis; those of extent 1 are none.
+/// Merges neighbouring axes that one stride runs through, and drops axes of extent 1.
 std::vector<Axis> collapsed(const Shape& shape, const Strides& strides) {
   std::vector<Axis> axes;
   for (size_t k = 0; k < shape.size(); ++k) {
@@ -25,7 +25,7 @@ std::vector<Axis> collapsed(const Shape& shape, const Strides& strides) {
   return axes;
 }
 
-/// One operator applied to where its input lies.
+/// Returns where the result of one movement operator lies if its input lies at `at`; nothing if it is no view.
 std::optional<Storage> moved(const graph::Node& node, Storage at) {
   const graph::Attrs& attrs = node.attrs();
   const Shape &from = node.inputs()[0].shape(), &to = node.types()[0].shape;
@@ -60,7 +60,7 @@ bool may_be_view(const graph::Node& node) {
          is_static(node.inputs()[0].shape()) && node.inputs()[0].dtype().size() == node.types()[0].dtype.size();
 }
 
-/// The movement operators between a value and what it is a view of: the value's own node first.
+/// The movement operators between a value and its base, the value's own first.
 struct ViewChain {
   std::vector<const graph::Node*> steps;
   const graph::Value* base;
@@ -75,14 +75,14 @@ ViewChain chain_to_base(const graph::Value& value) {
   return chain;
 }
 
-/// Where the value lies once its base lies at `from`; nothing where that is no view.
+/// Returns where the value lies if its base lies at `from`; nothing if it is no view.
 std::optional<Storage> moved(const ViewChain& chain, Storage from) {
   std::optional<Storage> at = std::move(from);
   for (size_t k = chain.steps.size(); at && k-- > 0;) at = moved(*chain.steps[k], std::move(*at));
   return at;
 }
 
-/// The layout of a value that a program computes.
+/// Returns the layout in which a program stores a value.
 Storage row_major(const graph::Value& value) { return {nullptr, 0, row_major_strides(value.shape())}; }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::optional<Strides> reshaped_strides(const Shape& from, const Strides& stride
   if (num_elements(from) == 0) return row_major_strides(to);
   std::vector<Axis> axes = collapsed(from, strides);
   Strides result(to.size(), 1);
-  int64_t left = 1, stride = 1;  // what is left of the current axis, counted from the last one, and the step within it
+  int64_t left = 1, stride = 1;  // the rest of the current axis, from the last axis on, and the stride within it
   for (size_t k = to.size(); k-- > 0;) {
     const int64_t n = to[k].bound();
     if (left == 1 && n != 1) {

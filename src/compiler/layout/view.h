@@ -1,24 +1,24 @@
 #pragma once
-// Views: a chain of movement over data is an affine index into the same buffer, so nothing has to be computed.
+// Views: movement over data that exists maps to other strides over the same buffer, so nothing is computed or copied.
 #include <optional>
 
 #include "graph/node.h"
 
 namespace weft::compiler {
 
-/// reshape, permute, broadcast, slice, stop_gradient and bitcasts: operators that may become views.
+/// Returns whether an operator may become a view: reshape, permute, broadcast, slice, stop_gradient or bitcast.
 bool moves_only(graph::Op op);
-/// Strides under another shape of as many elements, where the elements still lie at regular distances along each axis;
-/// symbolic axes at their bounds.
+/// Returns the strides under another shape of as many elements; nothing if the elements then have no regular distance
+/// along each axis. Symbolic axes count at their bounds.
 std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to);
-/// Where the value lies within the data that it is made from, if the way there is a view. The caller holds
-/// graph::structure(), shared.
+/// Returns where a value lies within the data that it is computed from if only movement that can be a view is between;
+/// nothing otherwise. The caller holds graph::structure(), shared.
 std::optional<graph::Storage> view_of(const graph::Value& value);
-/// The value without data that was asked for row-major (graph::Attrs::packed) and of which `value` will be a view, if
-/// there is one. The caller holds graph::structure(), shared.
+/// Returns the base of `value` if it has no data yet, is to be stored row-major (graph::Attrs::packed), and `value`
+/// will be a view of it; nothing otherwise. The caller holds graph::structure(), shared.
 std::optional<graph::Value> packed_base(const graph::Value& value);
-/// The strides of `value` if it is evaluated as a view of what it is made from, which lies row-major where it has no
-/// data yet; nothing where it cannot be a view. The caller holds graph::structure(), shared.
+/// Returns the strides that `value` will have as a view of its base, which is row-major if it has no data yet; nothing
+/// if it cannot be a view. The caller holds graph::structure(), shared.
 std::optional<Strides> strides_once_computed(const graph::Value& value);
 
 }  // namespace weft::compiler

@@ -25,7 +25,7 @@ namespace {
 
 bool commutes(Op op) { return op == Op::add || op == Op::mul || op == Op::max || op == Op::min; }
 
-/// What is computed from one node by elementwise operators and constants, as far as it goes.
+/// The elementwise expressions of one node and constants, up to 40, each with a hash of its formula.
 class Cone {
  public:
   Cone(const Ir& ir, const Users& users, NodeId root) : ir_(ir) {
@@ -44,7 +44,7 @@ class Cone {
  private:
   static constexpr size_t largest = 40;
 
-  /// Inputs before users, so that those in the cone have their keys.
+  /// Adds a node if all its inputs have keys. Nodes come in ascending order, inputs before users.
   bool insert(NodeId id) {
     std::vector<Digest> inputs;
     for (NodeId input : ir_[id].inputs) {
@@ -71,7 +71,7 @@ class Cone {
   std::map<NodeId, Digest> keys_;
 };
 
-/// The formulas as the compiler sees them, by key.
+/// Returns the activations by the hashes of their simplified formulas.
 std::map<Digest, Activation> make_table() {
   using namespace graph;
   std::map<Digest, Activation> table;
@@ -89,12 +89,12 @@ std::map<Digest, Activation> make_table() {
   return table;
 }
 
-/// Keys of gelu_tanh(x) and of its derivative at x, a float32, for x of a 16-bit dtype.
+/// Hashes of gelu_tanh(x) for x of a 16-bit dtype, and of its derivative at x in float32.
 struct GeluKeys {
   Digest value, derivative;
 };
 
-/// cast(g) · slope, cast back: the derivative, where `node` is that for the cotangent `g`.
+/// Returns d if `node` is cast(cast(g) · d), the gradient of an activation for the cotangent `g`; else -1.
 NodeId derivative_of(const Ir& ir, NodeId node, NodeId g) {
   if (ir[node].op != Op::cast || ir[ir[node].inputs[0]].op != Op::mul) return -1;
   const IrNode& product = ir[ir[node].inputs[0]];
@@ -141,14 +141,14 @@ std::optional<GeluDerivative> following_gelu_derivative(const Ir& ir, const User
                                                         NodeId node) {
   if (!is_half(ir[node].type.dtype)) return {};
   NodeId result = node;
-  for (int step = 0; step < 3; ++step) {  // cast, matmul, cast: each the only reader of the one before
+  for (int step = 0; step < 3; ++step) {  // cast, mul, cast: each the only reader of the one before
     const std::span<const NodeId> readers = users[result];
     if (readers.size() != 1 || outputs[result] > 0) return {};
     result = readers[0];
   }
   const NodeId derivative = derivative_of(ir, result, node);
   if (derivative < 0 || ir[result].type.dtype != ir[node].type.dtype) return {};
-  // What the derivative is computed from: the widened argument is a cast of a 16-bit array.
+  // The pre-activation is the 16-bit operand of a cast that the derivative is computed from.
   std::set<NodeId> seen;
   std::vector<NodeId> pending{derivative};
   while (!pending.empty() && seen.size() < 40) {
@@ -177,7 +177,7 @@ std::optional<ActivationMatch> activation_of(const Ir& ir, const Users& users, c
   for (auto it = cone.keys().rbegin(); it != cone.keys().rend(); ++it) {
     const auto found = table.find(it->second);
     if (found == table.end()) continue;
-    // No node on the way may have a reader outside it.
+    // No value between `node` and the result may be an output or have a reader outside.
     std::set<NodeId> inside{it->first};
     std::vector<NodeId> pending{it->first};
     while (!pending.empty()) {

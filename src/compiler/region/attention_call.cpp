@@ -10,7 +10,7 @@ namespace {
 
 using Strides4 = kernel::AttentionDesc::Strides;
 
-/// Two extents and, for each operand, two strides that say the same as all batch axes.
+/// Merges the batch axes into two for all operands: the last axis, and the others as one.
 class Batch {
  public:
   explicit Batch(const std::vector<int64_t>& extents) : extents_(extents) {}
@@ -21,7 +21,7 @@ class Batch {
     return n;
   }
   int64_t inner() const { return extents_.empty() ? 1 : extents_.back(); }
-  /// False where the axes before the last do not merge.
+  /// Returns false if the axes before the last do not merge.
   bool strides(const AttentionOperand& x, Strides4& out) const {
     out = {0, extents_.empty() ? 0 : x.batch.back(), x.row, x.column};
     bool known = false;
@@ -57,7 +57,7 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   d.width = plan.width, d.value_width = plan.value_width;
   d.scale = region.scale, d.causal = region.causal, d.derivative = region.derivative, d.numerics = numerics;
   bool fits = true;
-  /// A result that nobody reads is row-major in memory of the run.
+  /// A result without readers is row-major in temporary memory.
   const auto add = [&](const AttentionOperand& x, int64_t rows, int64_t columns, Strides4& strides) {
     if (x.node >= 0) {
       fits = fits && batch.strides(x, strides);
@@ -117,7 +117,8 @@ bool keeps_attention(const graph::Node& region, const target::Target& target, co
 
 namespace {
 
-/// A chain of reshapes, permutations and slices that leaves rows whole, down to a value that will lie in memory.
+/// Returns whether a node is a view of a value other than a constant through reshapes, permutes and slices that keep
+/// rows contiguous. Slices of rows must start at multiples of 8.
 bool keeps_rows(const Ir& ir, NodeId id) {
   for (;;) {
     const IrNode& n = ir[id];
@@ -129,7 +130,7 @@ bool keeps_rows(const Ir& ir, NodeId id) {
       if (n.attrs->step[static_cast<size_t>(last)] != 1 || n.attrs->start[static_cast<size_t>(last)] % 8 != 0)
         return false;
     } else if (n.op == graph::Op::reshape) {
-      // Rows are cut into pieces, or stay: the last axis after divides the last one before.
+      // The reshape must keep rows or split them evenly: the last extent after it divides the one before.
       const Shape& before = ir[n.inputs[0]].type.shape;
       if (before.empty() || !before.back().is_static() || before.back().bound() % n.type.shape.back().bound() != 0)
         return false;
@@ -168,7 +169,7 @@ Ir pack_attention_operands(Ir from) {
       input = renamed[old];
       if (!attention || !packs(node, old, k)) continue;
       IrNode packed;
-      packed.op = graph::Op::bitcast;  // to what it is: an elementwise value, which is computed into memory
+      packed.op = graph::Op::bitcast;  // to its own dtype: a copy that is stored as an elementwise value
       packed.inputs = {input};
       packed.type = from[old].type;
       packed.attrs.edit().dtype = packed.type.dtype;

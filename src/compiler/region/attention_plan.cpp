@@ -9,8 +9,7 @@ namespace weft::compiler {
 
 namespace {
 
-// Wider heads would not leave room for the tiles in the first cache. With fewer rows than this the lanes, which run
-// along them, stay empty.
+// Tiles of wider heads do not fit into the L1 cache. Lanes run along rows: with fewer rows many are idle.
 constexpr int64_t widest_head = 256, fewest_rows = 8;
 
 }  // namespace
@@ -21,7 +20,7 @@ bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) {
 
 namespace {
 
-/// Attention with heads of known widths that are not too wide, in a dtype of the class.
+/// Returns whether the region is attention in a dtype of the class, with heads of static widths that are not too wide.
 bool has_fitting_heads(const graph::Node& region) {
   const auto& composite = region.attrs().composite;
   if (region.op() != graph::Op::composite || !composite->attention) return false;
@@ -38,7 +37,7 @@ Dim queries_of(const graph::Node& region) {
   return q[q.size() - 2];
 }
 
-/// The mask is a number of keys.
+/// Returns whether the mask is a number of keys.
 bool counts_keys(const graph::Node& region) {
   return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype());
 }
@@ -103,7 +102,7 @@ AttentionPlan plan_attention(const Ir& ir, const NodeStrides& strides, const Nod
   plan.width = q[axes + 1].bound();
   plan.value_width = v[axes + 1].bound();
 
-  // Right-aligned, as masks are broadcast: axes that are missing do not move.
+  // Right-aligned, as masks are broadcast: missing axes have stride 0.
   auto split = [&](NodeId base, int64_t offset, const std::vector<int64_t>& given, bool columns) {
     const size_t rank = axes + (columns ? 2 : 1);
     std::vector<int64_t> all(rank - given.size(), 0);

@@ -46,7 +46,8 @@ std::optional<DotChain> with_sums(const Ir& ir, const Users& users, const DotCha
   const Shape& shape = ir[chain.result].type.shape;
   if (!hides_sums(ir, chain.dot) || chain.sum >= 0 || !is_low_float(ir[chain.result].type.dtype) || shape.empty())
     return {};
-  // Through a cast and new numbers for the rows to a reduction of one axis, with whole rows behind it.
+  // Follow casts to float32 and reshapes to a reduction over one axis of rows_of_a_sum rows, before an axis of whole
+  // rows.
   std::vector<NodeId> pending{chain.result};
   while (!pending.empty()) {
     const NodeId node = pending.back();

@@ -29,7 +29,7 @@ Strides preferred_strides(const Ir& ir, const Users& users, NodeId node) {
 
 namespace {
 
-/// One movement operator applied to where its input lies, in numbers alone; nothing where that takes index expressions.
+/// Returns the view of a movement node, given that of its input; nothing if that needs index expressions.
 std::optional<StridedView> moved(const Ir& ir, NodeId node, StridedView view) {
   const IrNode& n = ir[node];
   const Shape &from = ir[n.inputs[0]].type.shape, &to = n.type.shape;
@@ -63,6 +63,7 @@ std::optional<StridedView> moved(const Ir& ir, NodeId node, StridedView view) {
   return view;
 }
 
+/// Returns the view of an operand by strides alone, without index expressions; nothing if that is not possible.
 std::optional<StridedView> constant_view(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
                                          NodeId operand) {
   std::vector<NodeId> chain;
@@ -81,7 +82,7 @@ std::optional<StridedView> constant_view(const Ir& ir, const NodeStrides& stride
 
 }  // namespace
 
-/// A movement node that is a root lies in memory itself: the view ends there.
+/// The view ends at a movement node that is a root: it has a buffer of its own.
 std::optional<StridedView> strided_view(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
                                         NodeId operand) {
   if (std::optional<StridedView> view = constant_view(ir, strides, roots, operand)) return view;
@@ -130,7 +131,7 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return result;
 }
 
-/// The innermost axis of a merged list; the others become batch axes.
+/// Returns the innermost of the merged axes, and appends the others to `batch`.
 Axis split_last(std::vector<Axis> axes, std::vector<Axis>& batch) {
   if (axes.empty()) return {1, 0, 0, 0};
   Axis last = axes.back();
@@ -165,14 +166,14 @@ NodeId only_reader(const Users& users, const NodeCounts& outputs, NodeId node) {
 
 namespace {
 
-/// result = result so far + broadcast(vector along n).
+/// Adds a bias to a chain: result = result so far + broadcast(vector along n).
 void add_bias(const Ir& ir, const Users& users, const NodeCounts& outputs, DotChain& chain) {
   const NodeId dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
   if (reader < 0 || ir[reader].op != Op::add) return;
   const IrNode& add = ir[reader];
   int other = add.inputs[0] == before ? add.inputs[1] : add.inputs[0];
   if (other == before || ir[dot].type.shape.empty()) return;
-  // The other side must be a vector along the last axis, which must be a free axis of the right operand.
+  // The other operand must be a vector along the last axis, which must be a free axis of the dot's right operand.
   const IrNode& node = ir[dot];
   if (node.inputs.size() != 2 ||
       static_cast<int>(node.attrs->axes2.size() + node.attrs->batch2.size()) == ir[node.inputs[1]].type.rank())
@@ -189,7 +190,7 @@ void add_bias(const Ir& ir, const Users& users, const NodeCounts& outputs, DotCh
   chain.result = reader;
 }
 
-/// Does a reduction read it, perhaps in another dtype?
+/// Returns whether a reduction reads the node, directly or through casts.
 bool is_reduced(const Ir& ir, const Users& users, NodeId node) {
   const std::span<const NodeId> readers = users[node];
   return std::any_of(readers.begin(), readers.end(), [&](NodeId id) {
@@ -197,8 +198,8 @@ bool is_reduced(const Ir& ir, const Users& users, NodeId node) {
   });
 }
 
-/// result = result so far + a node that lies in memory anyway, in the same order. An expression is taken to do so where
-/// a reduction reads it as well.
+/// Adds a residual to a chain: result = result so far + a node stored with the same layout. An elementwise value counts
+/// as stored if a reduction reads it as well.
 void add_residual(const Ir& ir, const Users& users, const NodeCounts& outputs, const NodeStrides& strides,
                   const NodeFlags& roots, DotChain& chain) {
   const int reader = only_reader(users, outputs, chain.result);
@@ -215,8 +216,8 @@ void add_residual(const Ir& ir, const Users& users, const NodeCounts& outputs, c
   chain.result = reader;
 }
 
-/// Is `reduction` the sum over the rows of a matrix, which `operand` is, perhaps transposed or with its rows numbered
-/// in one?
+/// Returns whether `reduction` sums a matrix in float32 over all axes but `free_axis` of `operand`, which is the
+/// matrix, permuted or reshaped.
 bool sums_rows(const Ir& ir, NodeId reduction, NodeId operand, int64_t free_axis) {
   const IrNode& f = ir[reduction];
   if (f.op != Op::reduce || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
@@ -235,8 +236,8 @@ bool sums_rows(const Ir& ir, NodeId reduction, NodeId operand, int64_t free_axis
   return true;
 }
 
-/// The sum of an operand over what the dot contracts. What the dot reads must come before it, so that both can be
-/// computed where the first of them stands.
+/// Adds the sum of an operand over the contracted axes to a float32 dot without epilogue. The sum must come after what
+/// the dot reads, so that one kernel can compute both where the first of them is.
 void add_sum(const Ir& ir, const Users& users, const NodeStrides& strides, const NodeFlags& roots, DotChain& chain) {
   const IrNode& dot = ir[chain.dot];
   if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot)

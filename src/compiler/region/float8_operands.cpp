@@ -33,8 +33,8 @@ class Turner : Rewriter {
     return order;
   }
 
-  /// Does the operand lie in memory with the contracted axes innermost? What is no view of another array is made
-  /// row-major.
+  /// Returns whether the operand lies in memory with its axes in this order, from outermost to innermost. A value that
+  /// is no view of another array is stored row-major.
   bool lies(NodeId v, const Axes& order) const {
     const auto view = strided_view(to_, NodeStrides(to_.nodes.size()), NodeFlags(to_.nodes.size()), v);
     int64_t before = INT64_MAX;
@@ -58,11 +58,13 @@ class Turner : Rewriter {
     IrNode permuted = made(Op::permute, {v}, shape, dtype);
     permuted.attrs.edit().axes = order;
     const int moved = add(std::move(permuted));
-    IrNode kept = made(Op::bitcast, {moved}, shape, dtype);  // to its own dtype: an elementwise value in memory
+    IrNode kept =
+        made(Op::bitcast, {moved}, shape, dtype);  // to its own dtype: a copy that is stored as an elementwise value
     kept.attrs.edit().dtype = dtype;
     return copy = add(std::move(kept));
   }
 
+  /// Returns whether the library takes the matmul if both operands lie with the contracted axes innermost.
   bool answered(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     kernel::DotDesc d;
@@ -76,6 +78,7 @@ class Turner : Rewriter {
     return target_.library(d) != nullptr;
   }
 
+  /// Adds a matmul, with transposed copies of its operands if it is one of 8-bit floats that the library then takes.
   NodeId dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) {
@@ -93,7 +96,7 @@ class Turner : Rewriter {
     return add(std::move(node));
   }
 
-  /// The operand, or its turned copy with the contracted axes last.
+  /// Replaces the operand by its transposed copy with the contracted axes last, unless it lies in that order.
   void side(NodeId& operand, const Axes& order, Axes& contracted) {
     if (lies(operand, order)) return;
     operand = transposed(operand, order);

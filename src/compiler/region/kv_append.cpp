@@ -15,7 +15,8 @@ using ix::Expr;
 
 namespace {
 
-/// Behind what changes nothing about a whole number of no more than 31 bits.
+/// Returns the node behind reshapes, broadcasts and casts between integers of at least 32 bits, which all preserve
+/// numbers below 2³¹.
 NodeId scalar_source(const Ir& ir, NodeId id) {
   const auto is_whole = [&](NodeId node) { return is_integer(ir[node].type.dtype) && ir[node].type.dtype.size() >= 4; };
   while (ir[id].op == Op::reshape || ir[id].op == Op::broadcast ||
@@ -24,7 +25,7 @@ NodeId scalar_source(const Ir& ir, NodeId id) {
   return id;
 }
 
-/// Is `index` the last of `count` positions?
+/// Returns whether `index` is `count` - 1.
 bool is_last_of(const Ir& ir, int index, int count) {
   const IrNode& n = ir[scalar_source(ir, index)];
   const auto is = [&](NodeId id, double v) {
@@ -36,7 +37,7 @@ bool is_last_of(const Ir& ir, int index, int count) {
          ((counted(n.inputs[0]) && is(n.inputs[1], -1)) || (counted(n.inputs[1]) && is(n.inputs[0], -1)));
 }
 
-/// Who reads the node, behind movement: nobody but the region as its keys or values.
+/// Returns whether only the region reads the node, through movement, and as keys or values alone.
 bool read_by_region_alone(const Ir& ir, const Users& users, NodeId node, NodeId attention) {
   const std::string call = call_key(ir[attention]);
   std::vector<NodeId> pending{node};
@@ -52,7 +53,7 @@ bool read_by_region_alone(const Ir& ir, const Users& users, NodeId node, NodeId 
   return true;
 }
 
-/// A scatter of one slice that is whole but along the one indexed axis, of which it has a single position.
+/// Returns whether a node is a scatter that sets one position along one axis and everything along the others.
 bool appends_one_row(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::set || n.attrs->axes.size() != 1 ||
@@ -67,8 +68,8 @@ bool appends_one_row(const Ir& ir, NodeId node) {
   return true;
 }
 
-/// Where the rows of keys (or values) begin that stand in place 0, for every head; nothing where they are no whole rows
-/// of `cache`.
+/// Returns the offsets in `cache` at which the rows of keys (or values) at position 0 begin, one for each head; nothing
+/// if the operand does not consist of whole rows of `cache`.
 std::optional<std::set<int64_t>> rows_of(const Ir& ir, NodeId operand, NodeId cache) {
   const Shape &shape = ir[operand].type.shape, &whole = ir[cache].type.shape;
   const size_t rank = shape.size(), axis = static_cast<size_t>(ir[cache].attrs->axes[0]);

@@ -1,5 +1,5 @@
 #pragma once
-// Finds regions that one routine of the target computes whole.
+// Finds composites that one routine of the target computes as a whole.
 #include "compiler/program.h"
 #include "target/target.h"
 

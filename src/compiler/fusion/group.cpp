@@ -268,7 +268,7 @@ void Grouper::assign_call(NodeId node) {
   assign_results(std::move(work), results, operands);
 }
 
-/// Adds the group of an attention, likewise.
+/// Adds the group of an attention when its first result is visited.
 void Grouper::assign_attention(NodeId node) {
   const std::vector<NodeId>& results = calls_[static_cast<size_t>(call_of_[node])];
   if (node != results.front()) return;

@@ -29,7 +29,7 @@ bool is_column_part(const Ir& ir, NodeId node) {
 }  // namespace
 
 /// Collects in `reads` what the value of `node` at `index` reads. Returns false if a node is read at two indices, under
-/// a condition or through an operator other than movement and elementwise ones.
+/// a condition or through any operator but elementwise ones and unconditional movement.
 bool Grouper::plain_reads(Group& group, NodeId node, std::vector<Expr> index, Reads& reads) const {
   std::vector<std::pair<NodeId, std::vector<Expr>>> pending{{node, std::move(index)}};
   std::map<NodeId, std::vector<Expr>> seen;
@@ -69,8 +69,8 @@ void Grouper::leave(GroupId g) {
   work.first_index.clear();
 }
 
-/// Moves the column reductions of group `columns` to group `rows` if that has all their operands at hand and no cycle
-/// arises. Returns whether it did.
+/// Moves the column reductions of group `columns` to group `rows` if that computes or reads all their large operands at
+/// the same points and no cycle arises. Returns whether it did.
 bool Grouper::join_columns(int columns, int rows) {
   Work &from = *groups_[columns], &to = *groups_[rows];
   Group& group = to.group;
@@ -105,7 +105,7 @@ bool Grouper::join_columns(int columns, int rows) {
   const Expr row = ix::linear(*group.cx, row_vars, row_major_strides(row_extents));
   std::vector<Expr> at{row / each, row % each};
   for (Expr e : ix::reindex_reshape(*group.cx, inner, kept, inner_extents)) at.push_back(e);
-  // Operands as large as the domain must be at hand at the same point; smaller ones may be read in addition.
+  // The group must compute or read operands as large as the domain at this point; smaller ones may be new reads.
   bool shares = false;
   for (const Root& root : from.group.roots) {
     Reads reads;

@@ -61,8 +61,8 @@ void Grouper::connect(GroupId producer, GroupId consumer) {
   c.producers.push_back(producer);
 }
 
-/// Returns whether `index` into `shape` takes the value of each element exactly once as `vars` run over their extents.
-/// The index may hold the variables in any order, or consist of the parts of their row-major number.
+/// Returns whether `index` visits each element of `shape` exactly once as `vars` run over their extents. The index may
+/// hold the variables in any order, or split their row-major number.
 bool Grouper::covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars,
                      ix::Context& cx) const {
   int64_t count = 1;
@@ -410,7 +410,7 @@ std::vector<GroupId> Grouper::sibling_candidates(NodeId node) const {
 bool Grouper::join_sibling(NodeId node) {
   const IrNode& n = ir_[node];
   if (n.gemv)
-    return false;  // products of one row with several matrices are segments of one launch, however many rows each has
+    return false;  // GEMVs of one vector with several matrices are segments of one launch, whatever their row counts
   std::vector<GroupId> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
   std::set<NodeId> reads = sources(node);

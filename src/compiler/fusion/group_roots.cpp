@@ -63,7 +63,7 @@ void Grouper::mark_operators() {
   }
 }
 
-/// Numbers the calls: the nodes that are results of one call get one number.
+/// Gives each call an id, which the nodes of its results share.
 void Grouper::number_calls() {
   std::map<std::string, int> call_ids;
   for (NodeId id = 0; id < ir_.size(); ++id) {

@@ -91,8 +91,8 @@ void Orderer::memory() {
   for (NodeId id : ir_.outputs) out_.has_buffer[output_node(ir_, id)] = true;
 }
 
-/// Returns whether a path leads from one group to another. Producers have smaller ids than consumers, so a path
-/// descends only over edges that `precede` added: no group after both `to` and the last of these needs a visit.
+/// Returns whether a path leads from one group to another. Producers have smaller ids than consumers, so only edges
+/// that `precede` added descend: groups with ids beyond `to` and `last_backward_` need no visit.
 bool Orderer::reaches(GroupId from, GroupId to) {
   const GroupId last = std::max(to, last_backward_);
   std::vector<GroupId> pending{from};

@@ -11,7 +11,7 @@
 namespace weft::compiler {
 
 /// A scatter-add as a call to such a routine, with the nodes of its row indices and of the rows to add. A cast from a
-/// 16-bit dtype is left to the routine: `updates` is then its operand.
+/// 16-bit or 8-bit float to float32 is left to the routine: `updates` is then its operand.
 struct ScatterRowsForm {
   kernel::CallDesc desc;
   NodeId ids, updates;

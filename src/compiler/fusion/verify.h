@@ -10,9 +10,9 @@
 namespace weft::compiler {
 
 /// Verifies a grouping: each root is in one group, of the right kind; groups come after what they read; `reads` are
-/// what the roots are computed from; strides cover each root once; a root's index takes the value of each of its
-/// elements once, and its own group reads it at that index; plans describe arrays as they lie in memory. Takes about as
-/// long as forming the groups.
+/// what the roots are computed from; strides cover each root once; a root's index visits each of its elements once, and
+/// its own group reads it at that index; plans describe arrays as they lie in memory. Takes about as long as forming
+/// the groups.
 void verify(const Ir& ir, const Grouping& grouping);
 
 /// Verifies an ordering: it is a permutation of the groups in which each value is read after it is stored and before it

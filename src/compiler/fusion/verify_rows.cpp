@@ -119,8 +119,8 @@ class RowsVerifier {
     return covers(root.index, ir_[root.node].type.shape, vars);
   }
 
-  /// Returns whether the index takes the value of each element of the shape once as the variables run over their
-  /// extents: its row-major offset must be a sum of variables times strides that number the elements without gaps.
+  /// Returns whether the index visits each element of the shape once as the variables run over their extents: its
+  /// row-major offset must be a sum of variables times strides that number the elements without gaps.
   bool covers(const std::vector<Expr>& index, const Shape& shape, const std::vector<DomainVariable>& vars) const {
     if (volume(shape) == 0) return true;
     if (is_plain(index, shape, vars)) return true;

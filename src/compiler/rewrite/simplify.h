@@ -1,7 +1,7 @@
 #pragma once
 // Simplifies the flat graph: shares equal nodes, folds constants, and applies named rules to every node as it is
-// rebuilt from its simplified inputs, until none fires. Each rule makes the graph smaller or closer to the form that
-// later passes match, so that the fixpoint exists.
+// rebuilt from its simplified inputs, until none fires. Each rule makes the graph smaller or brings it closer to the
+// form that later passes match, so that rewriting ends.
 #include "compiler/ir/ir.h"
 
 namespace weft::compiler {

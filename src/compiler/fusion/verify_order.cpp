@@ -45,7 +45,7 @@ class OrderVerifier {
   bool in_memory(NodeId node) const {
     return node >= 0 && node < ir_.size() && (is_leaf(ir_, node) || grouping_.is_root[node]);
   }
-  NodeId home_of(NodeId node) const { return order_.buffer_owner[node]; }
+  NodeId owner_of(NodeId node) const { return order_.buffer_owner[node]; }
   std::vector<GroupCheck> groups() const {
     std::vector<GroupCheck> out;
     for (GroupId g = 0; g < grouping_.groups.count(); ++g) out.push_back({ir_, grouping_, g});
@@ -61,19 +61,19 @@ class OrderVerifier {
 
   /// Requires that a value that takes over another's buffer fits in it.
   void owner(NodeId id) const {
-    const int at = home_of(id);
+    const int at = owner_of(id);
     require(at >= 0 && at < ir_.size(), "a node's memory belongs to a node", id);
     if (at == id) return;
     require(in_memory(id) && !is_leaf(ir_, id) && in_memory(at), "only a root takes over memory", id);
-    require(home_of(at) == at, "who lends memory lies in its own", id);
+    require(owner_of(at) == at, "the owner of a buffer owns itself", id);
     const graph::Type &own = ir_[id].type, &lent = ir_[at].type;
     require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
-            "who takes over memory is of its dtype and size", id);
+            "a result that reuses a buffer has its dtype and size", id);
     if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with checks how these two lie
     const Strides &strides = grouping_.strides[id], &given = grouping_.strides[at];
     require(own.shape == lent.shape ? strides == given
                                     : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
-            as_there, id);
+            same_strides, id);
   }
 
   /// Returns the node whose buffer holds the operand of a scatter; -1 for other nodes.
@@ -103,7 +103,7 @@ class OrderVerifier {
   void streamed(const GroupCheck& c) const {
     for (const Root& root : c.group().roots)
       if (order_.streamed[root.node])
-        c.require(c.group().kind == Group::Kind::rows && home_of(root.node) == root.node,
+        c.require(c.group().kind == Group::Kind::rows && owner_of(root.node) == root.node,
                   "what is stored with streaming stores is a map's own result", root.node);
     for (const NodeId node : c.group().reads)
       c.require(!order_.streamed[node], "what is stored with streaming stores is read by no group", node);
@@ -153,9 +153,9 @@ class OrderVerifier {
     const NodeId node = overlaid(c.group()), source = order_.scatter_source[c.g];
     if (node < 0) return c.require(source < 0, "only a scatter's operand is copied", source);
     const NodeId operand = operand_of(node);
-    c.require(lies_as(ir_[node].inputs[0], operand, node), as_there, node);
+    c.require(lies_as(ir_[node].inputs[0], operand, node), same_strides, node);
     if (source >= 0) {
-      c.require(source == operand && home_of(source) != home_of(node) && memory.holds(source), rule, node);
+      c.require(source == operand && owner_of(source) != owner_of(node) && memory.holds(source), rule, node);
       memory.store(source, node);
     }
     c.require(memory.in_memory_of(node) == operand, rule, node);
@@ -178,9 +178,9 @@ class OrderVerifier {
     const Group& group = c.group();
     std::vector<std::pair<NodeId, NodeId>> pairs;  // read, root
     for (const Root& root : group.roots) {
-      const int at = home_of(root.node);
+      const int at = owner_of(root.node);
       for (const NodeId node : group.reads) {
-        if (home_of(node) != at) continue;
+        if (owner_of(node) != at) continue;
         if (root.node == overlaid(group)) apart(c, node);
         else pairs.emplace_back(node, root.node);
       }
@@ -291,7 +291,7 @@ class OrderVerifier {
     }
   }
 
-  static constexpr const char* as_there = "who takes over memory lies in it as what was there";
+  static constexpr const char* same_strides = "a result that reuses a buffer has its strides";
   static constexpr const char* here = "what a group overwrites is read only where it is overwritten";
 
   const Ir& ir_;

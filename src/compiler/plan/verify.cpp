@@ -90,7 +90,7 @@ class StepVerifier {
   /// Checks the location of every buffer.
   void placed() {
     for (const auto& [buffer, at] : plan_.locations) {
-      require(!is_node(buffer) || owner(buffer) == buffer, "only who lies in its own memory is placed", buffer);
+      require(!is_node(buffer) || owner(buffer) == buffer, "only the owner of a buffer is placed", buffer);
       if (at.in == Location::In::arena) {
         require(at.offset >= 0 && at.offset + bytes(buffer) <= plan_.arena_bytes, "a buffer lies within the arena",
                 buffer);

@@ -14,9 +14,9 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
-class Turner : Rewriter {
+class OperandTransposer : Rewriter {
  public:
-  Turner(Ir ir, const target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
+  OperandTransposer(Ir ir, const target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
@@ -116,7 +116,7 @@ Ir transpose_float8_operands(Ir ir, const target::Target& target, const Policy& 
     return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);
   });
   if (!any) return ir;
-  return Turner(std::move(ir), target).run();
+  return OperandTransposer(std::move(ir), target).run();
 }
 
 }  // namespace weft::compiler

@@ -15,9 +15,9 @@ namespace {
 NodeId cast_below_permute(RuleGraph& g, NodeId id) {
   const IrNode wide = g[id];
   if (wide.op != Op::cast || g[wide.inputs[0]].op != Op::permute) return id;
-  const IrNode turned = g[wide.inputs[0]];
-  const graph::Type type{g[turned.inputs[0]].type.shape, wide.type.dtype};
-  return g.make(Op::permute, {g.make(Op::cast, {turned.inputs[0]}, type, wide.attrs)}, wide.type, turned.attrs);
+  const IrNode permuted = g[wide.inputs[0]];
+  const graph::Type type{g[permuted.inputs[0]].type.shape, wide.type.dtype};
+  return g.make(Op::permute, {g.make(Op::cast, {permuted.inputs[0]}, type, wide.attrs)}, wide.type, permuted.attrs);
 }
 
 /// x + scatter_add(0, i, u) → scatter_add(x, i, u): the zeros are neither stored nor read.

@@ -73,7 +73,7 @@ class SmallConvolution : Rewriter {
       // A slice of a few elements of a convolution (the shift of a norm's moments) recomputes them instead of reading
       // the stored result, so that the kernel that computes the convolution can use them.
       if (node.op == Op::slice && volume(node.type.shape) * few <= volume(to_[node.inputs[0]].type.shape))
-        node.inputs[0] = made_again(node.inputs[0], 4);
+        node.inputs[0] = recomputed(node.inputs[0], 4);
       return add(std::move(node));
     });
   }
@@ -158,17 +158,17 @@ class SmallConvolution : Rewriter {
     IrNode kept = to_[again];
     kept.materialized = true;
     const int all = add(std::move(kept));
-    again_[all] = again;
+    recomputed_[all] = again;
     return all;
   }
 
   /// Returns v with materialized convolutions replaced by their expressions, looking through `depth` elementwise
   /// operators; v itself if there are none.
-  NodeId made_again(NodeId v, int depth) {
-    if (const auto known = again_.find(v); known != again_.end()) return known->second;
+  NodeId recomputed(NodeId v, int depth) {
+    if (const auto known = recomputed_.find(v); known != recomputed_.end()) return known->second;
     if (depth == 0 || !is_elementwise(to_[v].op)) return v;
     IrNode node = to_[v];
-    for (NodeId& input : node.inputs) input = made_again(input, depth - 1);
+    for (NodeId& input : node.inputs) input = recomputed(input, depth - 1);
     return node.inputs == to_[v].inputs ? v : add(std::move(node));
   }
 
@@ -200,7 +200,7 @@ class SmallConvolution : Rewriter {
   }
 
   std::map<std::tuple<int, std::vector<int64_t>, std::vector<int64_t>>, int> padded_;
-  std::map<NodeId, NodeId> again_;  // a convolution's materialized result → the same as an expression
+  std::map<NodeId, NodeId> recomputed_;  // a convolution's materialized result → the same as an expression
 };
 
 }  // namespace

@@ -78,26 +78,25 @@ const std::vector<Fault> faults{
        g.domain.insert(g.domain.begin(), {g.cx->variable("again", 0, 2), 3, false});
      }},
     {"a scatter into a product that lies otherwise", "transposed scatter",
-     "who takes over memory lies in it as what was there",
+     "a result that reuses a buffer has its strides",
      [](Compilation& c) {
        const int made = group(c, Group::Kind::dot).roots[0].node;
        c.grouping.strides[made] = row_major_strides(c.ir[made].type.shape);
      }},
-    {"a scatter whose result lies otherwise", "transposed scatter",
-     "who takes over memory lies in it as what was there",
+    {"a scatter whose result lies otherwise", "transposed scatter", "a result that reuses a buffer has its strides",
      [](Compilation& c) {
        Strides& strides = c.grouping.strides[group(c, Group::Kind::scatter).roots[0].node];
        strides = {1, 10};
      }},
-    {"memory of another size", "loss", "who takes over memory is of its dtype and size",
+    {"memory of another size", "loss", "a result that reuses a buffer has its dtype and size",
      [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
-    {"memory of another dtype", "loss", "who takes over memory is of its dtype and size",
+    {"memory of another dtype", "loss", "a result that reuses a buffer has its dtype and size",
      [](Compilation& c) {
        for (NodeId id = 0; id < c.ir.size(); ++id)
          if (c.grouping.is_root[id] && c.ir[id].type.shape == Shape{16}) return void(home(c, id) = c.ir.inputs[2]);
        home(c, c.ir.outputs[1]) = c.ir.inputs[2];
      }},
-    {"memory that itself lies elsewhere", "updates", "who lends memory lies in its own",
+    {"memory that itself lies elsewhere", "updates", "the owner of a buffer owns itself",
      [](Compilation& c) {
        const NodeId id = takeover(c), at = home(c, id);
        for (int other = 0; other < c.ir.size(); ++other)

@@ -1,4 +1,4 @@
-// Faults planted in the order of groups and in who takes over whose memory: each is refused by its rule.
+// Faults planted in the order of groups and in whose buffer each result lies: each is refused by its rule.
 #include "compiler/fusion/verify.h"
 #include "compiler/verify/programs.h"
 
@@ -9,7 +9,7 @@ using graph::Op;
 
 namespace {
 
-NodeId& home(Compilation& c, NodeId node) { return c.ordering.buffer_owner[node]; }
+NodeId& owner(Compilation& c, NodeId node) { return c.ordering.buffer_owner[node]; }
 
 /// A root that lies in another node's memory.
 int takeover(const Compilation& c) {
@@ -44,29 +44,29 @@ const std::vector<Fault> faults{
        // The last result reads a parameter as it was.
        const int old = c.ir.inputs[0];
        for (NodeId id = 0; id < c.ir.size(); ++id)
-         if (home(c, id) == old && id != old) return run_first(c, c.grouping.group_of[id]);
+         if (owner(c, id) == old && id != old) return run_first(c, c.grouping.group_of[id]);
      }},
     {"two values in one array at once", "skip", "read after it was made and before it is overwritten",
      [](Compilation& c) {
        // The last product reads what the first step makes.
-       home(c, c.grouping.groups[2].roots[0].node) = c.grouping.groups[0].roots[0].node;
+       owner(c, c.grouping.groups[2].roots[0].node) = c.grouping.groups[0].roots[0].node;
      }},
     {"a product over its own operand", "chain", "what a group overwrites is read only where it is overwritten",
      [](Compilation& c) {
        const Group& g = group(c, Group::Kind::dot);
-       home(c, g.roots[0].node) = g.dot.a;
+       owner(c, g.roots[0].node) = g.dot.a;
      }},
-    {"a row over what its reduction reads", "norm", "who takes over memory",
-     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[2]; }},
+    {"a row over what its reduction reads", "norm", "a result that reuses a buffer",
+     [](Compilation& c) { owner(c, c.ir.outputs[1]) = c.ir.inputs[2]; }},
     {"a sum over what a later pass reads", "softmax", "what a group overwrites is read only where it is overwritten",
      [](Compilation& c) {
        // Transposed, so that each element is written where another one is read.
        Root& r = root(c, RootKind::full).second;
        std::swap(r.index[0], r.index[1]);
-       home(c, r.node) = c.ir.inputs[0];
+       owner(c, r.node) = c.ir.inputs[0];
      }},
     {"a key over words of other keys", "crossed keys", "what a group overwrites is read only where it is overwritten",
-     [](Compilation& c) { home(c, c.ir.outputs[0]) = c.ir.inputs[0]; }},
+     [](Compilation& c) { owner(c, c.ir.outputs[0]) = c.ir.inputs[0]; }},
     {"a key whose words are made in two tiles", "keys", "what a group overwrites is read only where it is overwritten",
      [](Compilation& c) {
        Group& g = group(c, Group::Kind::rows);
@@ -89,25 +89,25 @@ const std::vector<Fault> faults{
        strides = {1, 10};
      }},
     {"memory of another size", "loss", "a result that reuses a buffer has its dtype and size",
-     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
+     [](Compilation& c) { owner(c, c.ir.outputs[1]) = c.ir.inputs[1]; }},
     {"memory of another dtype", "loss", "a result that reuses a buffer has its dtype and size",
      [](Compilation& c) {
        for (NodeId id = 0; id < c.ir.size(); ++id)
-         if (c.grouping.is_root[id] && c.ir[id].type.shape == Shape{16}) return void(home(c, id) = c.ir.inputs[2]);
-       home(c, c.ir.outputs[1]) = c.ir.inputs[2];
+         if (c.grouping.is_root[id] && c.ir[id].type.shape == Shape{16}) return void(owner(c, id) = c.ir.inputs[2]);
+       owner(c, c.ir.outputs[1]) = c.ir.inputs[2];
      }},
     {"memory that itself lies elsewhere", "updates", "the owner of a buffer owns itself",
      [](Compilation& c) {
-       const NodeId id = takeover(c), at = home(c, id);
+       const NodeId id = takeover(c), at = owner(c, id);
        for (int other = 0; other < c.ir.size(); ++other)
-         if (other != id && home(c, other) != other && c.ir[other].type == c.ir[id].type)
-           return void(home(c, other) = id);
-       home(c, at) = id;
+         if (other != id && owner(c, other) != other && c.ir[other].type == c.ir[id].type)
+           return void(owner(c, other) = id);
+       owner(c, at) = id;
      }},
     {"memory of a node that is no root", "softmax", "only a root takes over memory",
-     [](Compilation& c) { home(c, find(c.ir, Op::exp)) = c.ir.inputs[0]; }},
+     [](Compilation& c) { owner(c, find(c.ir, Op::exp)) = c.ir.inputs[0]; }},
     {"memory of a node that does not exist", "norm", "a node's memory belongs to a node",
-     [](Compilation& c) { home(c, c.ir.outputs[1]) = c.ir.size(); }},
+     [](Compilation& c) { owner(c, c.ir.outputs[1]) = c.ir.size(); }},
     {"an array that is read and has no memory", "loss", "what others read has memory",
      [](Compilation& c) {
        for (const Group& g : c.grouping.groups)
@@ -121,16 +121,16 @@ const std::vector<Fault> faults{
     {"a state that keeps its old value", "updates", "an updated input holds its new value at the end",
      [](Compilation& c) {
        const NodeId id = takeover(c);
-       home(c, id) = id;
+       owner(c, id) = id;
      }},
     {"an output that is overwritten", "norm", "an output is still there at the end",
-     [](Compilation& c) { home(c, c.ir.outputs[0]) = c.ir.outputs[1]; }},
+     [](Compilation& c) { owner(c, c.ir.outputs[0]) = c.ir.outputs[1]; }},
     {"a scatter without its operand's copy", "scatter", "a scatter begins with its operand in its memory",
      [](Compilation& c) {
        const NodeId node = group(c, Group::Kind::scatter).roots[0].node;
        for (NodeId id = 0; id < c.ir.size(); ++id)
-         if (home(c, id) == home(c, node) && id != node) home(c, id) = id;
-       home(c, node) = node;
+         if (owner(c, id) == owner(c, node) && id != node) owner(c, id) = id;
+       owner(c, node) = node;
      }},
     {"a copy of another operand", "scatter", "a scatter begins with its operand in its memory",
      [](Compilation& c) { c.ordering.scatter_source[number_of(c, group(c, Group::Kind::scatter))] = c.ir.inputs[0]; }},

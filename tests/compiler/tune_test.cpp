@@ -374,7 +374,7 @@ TEST_CASE("measuring shows in the timeline") {
   const runtime::Timeline timeline = runtime::stop_recording();
   double us = 0;
   for (const runtime::Slice& slice : timeline.slices)
-    if (timeline.names[static_cast<size_t>(slice.name)] == "tune" && std::string(slice.kind) == "compiler")
+    if (timeline.names[static_cast<size_t>(slice.name)] == "measure" && std::string(slice.kind) == "compiler")
       us += slice.length;
   CHECK(us > 0);
   CHECK(program->stats().tune_ms * 1e3 >= 0.9 * us);

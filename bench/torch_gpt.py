@@ -61,7 +61,7 @@ def read_safetensors(path):
 class Attention(nn.Module):
     def __init__(self, o):
         super().__init__()
-        self.heads, self.dropout = o.heads, o.dropout
+        self.heads, self.dropout, self.attention_dropout = o.heads, o.dropout, o.dropout
         self.c_attn = nn.Linear(o.width, 3 * o.width, bias=o.bias)
         self.c_proj = nn.Linear(o.width, o.width, bias=o.bias)
 
@@ -69,7 +69,8 @@ class Attention(nn.Module):
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2)
                    for part in self.c_attn(x).split(width, dim=2))
-        y = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout if self.training else 0.0, is_causal=True)
+        dropout = self.attention_dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
         return F.dropout(self.c_proj(y.transpose(1, 2).reshape(batch, length, width)), self.dropout, self.training)
 
 

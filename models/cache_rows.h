@@ -16,8 +16,7 @@ std::pair<array, array> append_rows(array& cache, const array& keys, const array
 /// Returns the row [1, width] of x [1, t, width] at the largest of `positions` [t], or x where t is 1. It is a masked
 /// sum: t may be symbolic, and then has no last index.
 array last_row(const array& x, const array& positions);
-/// Returns the argmax of logits [vocab] as int32 [1, 1], the first of equal ones. The reduction has two steps, so that
-/// the first one is wide enough to occupy a GPU.
+/// Returns the argmax of logits [vocab] as int32 [1, 1], the first of equal ones.
 array argmax_token(const array& logits);
 /// Throws std::invalid_argument where ids are not [1, t] with t positions.
 void check_append(const char* what, const array& ids, const array& positions);

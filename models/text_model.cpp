@@ -43,16 +43,7 @@ array last_row(const array& x, const array& positions) {
   return sum(where(is_last, x, array(0, x.dtype())), 1);
 }
 
-array argmax_token(const array& logits) {
-  constexpr int64_t most_parts = 256;
-  const int64_t vocab = logits.shape(0).bound();
-  int64_t parts = 1;
-  for (int64_t d = 1; d <= std::min(most_parts, vocab); ++d)
-    if (vocab % d == 0) parts = d;
-  const array by_part = reshape(logits, Shape{parts, vocab / parts});
-  const array part = argmax(max(by_part, 1)), within = astype(argmax(by_part, 1), int32);
-  return reshape(take(within, part) + astype(part, int32) * static_cast<int>(vocab / parts), {1, 1});
-}
+array argmax_token(const array& logits) { return reshape(astype(argmax(logits), int32), {1, 1}); }
 
 void check_append(const char* what, const array& ids, const array& positions) {
   if (ids.ndim() != 2 || ids.shape(0) != Dim(1))

@@ -43,6 +43,7 @@ set_tests_properties(check_tidy PROPERTIES COST 30 SKIP_RETURN_CODE 3)  # no cla
 weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})
 weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
 weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)
+weft_check(check_workloads 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/workloads.py --check)
 weft_check(check_parity 300 ${Python3_EXECUTABLE} ${checks}/test_parity.py)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE)
   weft_check(check_warnings 600 ${Python3_EXECUTABLE} ${checks}/check_warnings.py ${PROJECT_SOURCE_DIR}

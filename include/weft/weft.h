@@ -20,6 +20,7 @@
 #include "weft/numerics.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
+#include "weft/profile.h"
 #include "weft/random.h"
 #include "weft/stream.h"
 #include "weft/text.h"

@@ -1,6 +1,7 @@
 // weft::array: handles, construction from numbers and memory, access to values.
 #include "weft/array.h"
 
+#include <atomic>
 #include <cstdlib>
 
 #include "array/handle.h"
@@ -278,25 +279,24 @@ void async_eval(const std::vector<array>& arrays) {
 
 namespace {
 
-/// Orders the accesses of former owners before what follows. use_count alone orders nothing, but releasing a reference
-/// does; the thread sanitizer understands that, but no fences.
-template <class Shared>
-void see_former_owners(const Shared& pointer) {
-  const Shared reference = pointer;
+/// Orders the accesses of former owners before what follows, once use_count has shown that they are gone.
+template <class... Shared>
+void see_former_owners(const Shared&... pointers) {
+#ifdef __SANITIZE_THREAD__
+  (static_cast<void>(Shared(pointers)), ...);  // the thread sanitizer understands counts of references, but no fences
+#else
+  (static_cast<void>(pointers), ...);
+  std::atomic_thread_fence(std::memory_order_acquire);  // they released their references
+#endif
 }
 
 }  // namespace
 
-bool arrays::sole_owner(const array& a) {
+bool arrays::sole_owner(const array& a, const graph::Storage& storage) {
   const graph::Value& value = *a.value_;
   if (a.value_.use_count() != 1 || value.node.use_count() != 1) return false;
-  std::shared_lock lock(graph::structure());
-  const graph::Storage* storage = value.node->storage(value.index);
-  const bool sole = storage && storage->buffer.use_count() == 1 && storage->offset == 0;
-  if (!sole) return false;
-  see_former_owners(a.value_);
-  see_former_owners(value.node);
-  see_former_owners(storage->buffer);
+  if (storage.buffer.use_count() != 1 || storage.offset != 0) return false;
+  see_former_owners(a.value_, value.node, storage.buffer);
   return true;
 }
 

@@ -88,6 +88,11 @@ const Number* constant_number(const graph::Value& value) {
   return value.node->op() == graph::Op::constant ? &value.node->attrs().number : nullptr;
 }
 
+const graph::Storage* packed_storage(const graph::Value& value) {
+  const graph::Storage* storage = value.node->storage(value.index);
+  return storage && is_row_major(value.shape(), storage->strides) ? storage : nullptr;
+}
+
 bool has_data(const graph::Value& value) { return value.node->op() == graph::Op::constant || stored(value); }
 
 namespace {

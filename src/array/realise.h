@@ -11,6 +11,9 @@ namespace weft::detail {
 /// Returns the storage of a value, row-major and contiguous; computes what is pending. The node keeps it, except inside
 /// `grad` and the like (see Trace).
 graph::Storage realise(const graph::Value& value);
+/// Returns the storage of a value if it has one that is row-major, else null. The caller holds graph::structure(),
+/// shared; the address stays valid while the value's node lives.
+const graph::Storage* packed_storage(const graph::Value& value);
 /// Computes several values in one program.
 void realise_all(std::span<const graph::Value> values);
 /// Starts the same computation and returns before it is done (inside `grad` and the like: after).

@@ -19,9 +19,8 @@
 #include "compiler/region/attention_call.h"
 #include "compiler/region/float8_operands.h"
 #include "compiler/region/library_calls.h"
-#include "compiler/rewrite/distribute_reduction.h"
 #include "compiler/rewrite/gemv.h"
-#include "compiler/rewrite/one_hot_gather.h"
+#include "compiler/rewrite/reduction_algebra.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/small_convolution.h"
 #include "compiler/schedule/split_attention.h"
@@ -65,16 +64,14 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return with_plain_operands(std::move(ir)); }},
     {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory",
      without_attention_kernels, [](Ir ir, const PassContext&) { return pack_attention_operands(std::move(ir)); }},
-    {"one_hot_gather", "before reductions are cut: it matches a whole sum over a row", on_gpu,
-     [](Ir ir, const PassContext&) { return one_hot_gather(std::move(ir)); }},
     {"small_convolution", "before reductions are cut: its weight gradients are sums down columns", on_gpu,
      [](Ir ir, const PassContext&) { return small_convolution(std::move(ir)); }},
-    {"join_reductions", "before distribute_reduction, which matches whole sums, whatever steps a graph sums in", on_gpu,
+    {"join_reductions", "before reduction_algebra, which matches whole sums, whatever steps a graph sums in", on_gpu,
      [](Ir ir, const PassContext&) { return join_reductions(std::move(ir)); }},
-    {"dead_code", "distribute_reduction asks who else reads a value", on_gpu,
+    {"dead_code", "reduction_algebra asks who else reads a value", on_gpu,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
-    {"distribute_reduction", "before reductions are cut, after all that makes them", on_gpu,
-     [](Ir ir, const PassContext&) { return distribute_reduction(std::move(ir)); }},
+    {"reduction_algebra", "before reductions are cut, after all that makes them", on_gpu,
+     [](Ir ir, const PassContext&) { return reduction_algebra(std::move(ir)); }},
     {"dead_code", "split_reduction asks who else reads a value", on_gpu,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
     {"split_cumulative", "before split_reduction, which may cut the sums of its chunks", on_gpu,

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/arithmetic.h"
 #include "base/hash.h"
 #include "graph/node.h"
+#include "target/rates.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -40,9 +42,11 @@ struct Policy {
 const Policy& default_policy();
 void set_default_policy(const Policy& policy);
 
-/// Output `output` is the next value of input `input` and takes over its buffer.
+/// Output `output` is the next value of input `input` and takes over its buffer. Where its value cannot be computed
+/// there, it is copied there at the end; one that is `optional` then has a buffer of its own, as other outputs have.
 struct Update {
   int output, input;
+  bool optional = false;
 };
 
 /// How an input lies in memory: part of a Program's key. Default (empty strides): row-major.
@@ -66,12 +70,20 @@ struct Stats {
   int launches = 0;      // kernel launches: sibling segments count once
   int library_calls = 0;
   int copies = 0;
+  // Results that lie in an input which they do not update, or in an earlier result: a bound program copies them.
+  int shared_results = 0;
   int64_t arena_bytes = 0;
   // Bytes of memory that a run holds: inputs, the arena, and results that take over no input's memory.
   int64_t peak_bytes = 0;
   // The most bytes of the arena in use at one step: what a perfect placement for this order would need.
   int64_t live_bytes = 0;
   int count() const { return launches + library_calls + copies; }
+  /// Adds what one run of another program takes.
+  void add_run(const Stats& other) {
+    launches += other.launches;
+    library_calls += other.library_calls;
+    copies += other.copies;
+  }
 };
 
 /// A program bound to lengths, for repeated runs: the caller sets addresses and calls `run`. All data is row-major. A
@@ -85,28 +97,49 @@ class BoundProgram {
 
 /// A launch, library call or copy of a Program, as profiles, traces and `weft explain` show it.
 struct StepInfo {
-  std::string name;     // "row_12", "dot f32 []x64x64x32"
-  std::string what;     // "max sub exp sum div -> f32(64,64)", "onednn brg:avx512_core"
-  const char* kind;     // "kernel", "library", "nested" (control flow), "copy"
-  int segments;         // of a kernel: how many groups share the launch
-  double bytes, flops;  // compiler/tune/cost.h
-  bool half;            // a matmul of 16-bit floats
+  std::string name;       // "row_12", "dot f32 []x64x64x32"
+  std::string what;       // "max sub exp sum div -> f32(64,64)", "onednn brg:avx512_core"
+  const char* kind;       // "kernel", "library", "nested" (control flow), "copy"
+  int segments;           // of a kernel: how many groups share the launch
+  double bytes, flops;    // compiler/schedule/work.h
+  Arithmetic arithmetic;  // of the matmul in it; vector: there is none
+};
+
+/// A step's time on a machine of some rates.
+struct Prediction {
+  double seconds = 0;  // that it is expected to take: schedule/cost.h
+  double floor = 0;    // that moving its bytes and computing its operations takes at the peaks
+};
+
+/// Where an output lies after a run: in storage of its own, or in that of the input which it updates.
+struct Output {
+  graph::Storage storage;  // empty if it lies in an input's
+  int input = -1;
 };
 
 class Program {
  public:
   virtual ~Program() = default;
-  /// Runs the program on `inputs`, in the graph's order, and returns one storage for each output. The storage of
-  /// updated inputs is overwritten and returned as their outputs: the caller makes sure that it has no other readers
-  /// (see `evaluate` and weft::compile). `symbols` holds the value of each symbol, in the order of `symbols()`; throws
-  /// std::invalid_argument if one is outside 1..bound.
-  virtual std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
-                                          std::span<const int64_t> symbols = {}) const = 0;
-  /// Binds the program to lengths. The program must outlive the result. `symbols` as for `run`.
-  virtual std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const = 0;
+  /// Runs the program on `inputs`, in the graph's order, and returns where each output lies. The storage of updated
+  /// inputs is overwritten: the caller makes sure that it has no other readers (see `evaluate` and weft::compile).
+  /// `symbols` holds the value of each symbol, in the order of `symbols()`; throws std::invalid_argument if one is
+  /// outside 1..bound.
+  virtual std::vector<Output> execute(std::span<const graph::Storage* const> inputs,
+                                      std::span<const int64_t> symbols) const = 0;
+  /// The same with one storage for each output: that of an updated input is returned as its output's.
+  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols = {}) const;
+  /// Binds the program to lengths. The program must outlive the result. `symbols` as for `run`. `arena`: the memory for
+  /// values between steps, stats().arena_bytes on the program's device; null: the result allocates its own.
+  virtual std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols, void* arena = nullptr) const = 0;
+  /// Returns the input in whose buffer an output lies, or -1.
+  virtual int input_of(size_t output) const = 0;
+  /// Returns whether a device can record a run: nothing in it waits for the device.
+  virtual bool recordable() const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
   virtual const std::vector<StepInfo>& steps() const = 0;
+  /// Predicts the time of each step in runs that follow each other.
+  virtual std::vector<Prediction> predict(const target::Rates& rates) const = 0;
   /// Returns the program's number in this process, from 1, which its steps carry in a timeline.
   virtual int64_t number() const = 0;
   /// Returns what WEFT_DUMP prints: a stage ("graph", "groups", "tune", "kernels", "plan"), the table of passes with
@@ -118,6 +151,9 @@ class Program {
 /// Compiles a graph: runs the passes of compiler/pipeline.h, then the target's code generator.
 std::shared_ptr<const Program> build(const Source& source, target::Target& target,
                                      const Policy& policy = default_policy());
+
+/// Returns the program of that number (Program::number, Slice::program), or null if it is gone.
+std::shared_ptr<const Program> find_program(int64_t number);
 
 /// Builds a program as `build` does, unless one for the same structural digest exists. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target,

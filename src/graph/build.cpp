@@ -280,13 +280,23 @@ Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::
 // ---- reductions ----
 
 Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
-  axes = ascending("reduce", std::move(axes), v.type().rank());
-  if (axes.empty()) return v;
+  return reduce_state(reducer, {v}, std::move(axes), keep_dims)[0];
+}
+
+Values reduce_state(kernel::Reducer reducer, const Values& components, std::vector<int64_t> axes, bool keep_dims) {
+  axes = ascending("reduce", std::move(axes), components.at(0).type().rank());
+  if (axes.empty()) return components;
   Attrs attrs;
   attrs.axes = axes;
   attrs.reducer = reducer;
-  const Value reduced = make(Op::reduce, {v}, std::move(attrs));
-  return keep_dims ? expand_dims(reduced, axes) : reduced;
+  Values reduced = make_all(Op::reduce, components, std::move(attrs));
+  for (Value& v : reduced)
+    if (keep_dims) v = expand_dims(v, axes);
+  return reduced;
+}
+
+Value extreme_index(kernel::Reducer reducer, const Value& v, int axis, bool keep_dims) {
+  return reduce_state(reducer, {v, iota(v.shape(), axis, uint32)}, {axis}, keep_dims)[1];
 }
 
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims) {

@@ -63,6 +63,12 @@ Value complex(const Value& re, const Value& im);  // complex64 of two float32 ar
 Value conjugate(const Value& v);
 
 Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+/// Reduces by a reducer whose state has several components: takes and returns one array for each.
+Values reduce_state(kernel::Reducer reducer, const Values& components, std::vector<int64_t> axes,
+                    bool keep_dims = false);
+/// Returns the index (uint32) along `axis` of the extreme that argmax or argmin finds: of equal ones the first; a NaN
+/// wins.
+Value extreme_index(kernel::Reducer reducer, const Value& v, int axis, bool keep_dims = false);
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);

@@ -1,16 +1,21 @@
 #pragma once
-// The reducers: operators that combine the elements of an axis (reductions and cumulative operations) into one number.
-// A new one is an enumerator and its row. Its array function is a line of weft/ops.h.
+// The reducers: monoids that combine the elements of an axis (reductions and cumulative operations). The state of most
+// is one number, combined by a scalar operator. The state of others has several components, each combined by a scalar
+// operator too, after both sides have been brought to a common frame: of logsumexp's (maximum, scaled sum) the sums are
+// multiplied to the larger maximum before they are added (docs/notes/reducers.md). A new reducer is an enumerator and
+// its row. Its array function is a line of weft/ops.h.
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernel/scalar.h"
 
 namespace weft::kernel {
 
-enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, count_ };
+enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, argmax, argmin, count_ };
 
 /// What the rules of the graph (derivatives, intervals, complex numbers, the order of combination) ask of a reducer.
 enum class ReducerKind : uint8_t {
@@ -18,42 +23,130 @@ enum class ReducerKind : uint8_t {
   product,  // the derivative is the product of the other elements
   extreme,  // the result is one of the elements, which gets the derivative, and stays within their interval
   bitwise,  // no derivative
+  located,  // components: an extreme and its index; the element at the index gets the derivative
 };
+
+/// An operand of a component's expression: of the side that is aligned its own components, of both sides together the
+/// components that are combined already, a constant, or the result of an earlier operation (operation + k).
+enum Operand : int8_t { own = 0, combined = 4, identity_here = 8, operation = 9 };
+inline constexpr size_t most_components = 3;
+
+struct Operation {
+  ScalarOp op;
+  std::array<int8_t, 3> operands = {};
+};
+
+/// A component of a state. `align`: its value in the frame of the components before it, which are combined already; the
+/// last operation gives it (none: it is used as it is).
+struct Component {
+  bool index;        // uint32, the position of an element; otherwise of the dtype of the elements
+  ScalarOp combine;  // associative and commutative, up to rounding
+  double identity;   // of integers the nearest one that the dtype holds; of bool whether it is above 0
+  std::span<const Operation> align = {};
+};
+
+inline constexpr double infinite = std::numeric_limits<double>::infinity();
+
+namespace components {
+
+/// Of the index: kept where the value is the extreme, or NaN as the extreme is then; elsewhere none.
+inline constexpr auto where_extreme = std::to_array<Operation>({
+    {ScalarOp::eq, {own, combined}},
+    {ScalarOp::ne, {own, own}},
+    {ScalarOp::bit_or, {operation, operation + 1}},
+    {ScalarOp::select, {operation + 2, own + 1, identity_here}},
+});
+
+inline constexpr auto sum = std::to_array<Component>({{false, ScalarOp::add, 0}});
+inline constexpr auto prod = std::to_array<Component>({{false, ScalarOp::mul, 1}});
+inline constexpr auto max = std::to_array<Component>({{false, ScalarOp::max, -infinite}});
+inline constexpr auto min = std::to_array<Component>({{false, ScalarOp::min, infinite}});
+inline constexpr auto all = std::to_array<Component>({{false, ScalarOp::bit_and, 1}});
+inline constexpr auto any = std::to_array<Component>({{false, ScalarOp::bit_or, 0}});
+inline constexpr auto bitwise_xor = std::to_array<Component>({{false, ScalarOp::bit_xor, 0}});
+inline constexpr auto argmax =
+    std::to_array<Component>({{false, ScalarOp::max, -infinite}, {true, ScalarOp::min, infinite, where_extreme}});
+inline constexpr auto argmin =
+    std::to_array<Component>({{false, ScalarOp::min, infinite}, {true, ScalarOp::min, infinite, where_extreme}});
+
+}  // namespace components
 
 struct ReducerInfo {
   Reducer reducer;
   std::string_view name;  // in prints, errors and exported files
-  ScalarOp combine;       // associative and commutative, up to rounding
+  std::span<const Component> components;
   ReducerKind kind;
-  double identity;                  // of integers the nearest one that the dtype holds; of bool whether it is above 0
-  bool floats, integers, booleans;  // the dtypes it takes; of the graph, complex64 as floats
+  bool floats, integers, booleans;  // the dtypes of its elements; with one component, of the graph, complex64 as floats
 };
 
-inline constexpr double infinite = std::numeric_limits<double>::infinity();
 inline constexpr auto reducers = std::to_array<ReducerInfo>({
-    {Reducer::sum, "sum", ScalarOp::add, ReducerKind::sum, 0, true, true, false},
-    {Reducer::prod, "prod", ScalarOp::mul, ReducerKind::product, 1, true, true, false},
-    {Reducer::max, "max", ScalarOp::max, ReducerKind::extreme, -infinite, true, true, false},
-    {Reducer::min, "min", ScalarOp::min, ReducerKind::extreme, infinite, true, true, false},
-    {Reducer::all, "all", ScalarOp::bit_and, ReducerKind::bitwise, 1, false, false, true},
-    {Reducer::any, "any", ScalarOp::bit_or, ReducerKind::bitwise, 0, false, false, true},
-    {Reducer::bitwise_xor, "xor", ScalarOp::bit_xor, ReducerKind::bitwise, 0, false, true, true},
+    {Reducer::sum, "sum", components::sum, ReducerKind::sum, true, true, false},
+    {Reducer::prod, "prod", components::prod, ReducerKind::product, true, true, false},
+    {Reducer::max, "max", components::max, ReducerKind::extreme, true, true, false},
+    {Reducer::min, "min", components::min, ReducerKind::extreme, true, true, false},
+    {Reducer::all, "all", components::all, ReducerKind::bitwise, false, false, true},
+    {Reducer::any, "any", components::any, ReducerKind::bitwise, false, false, true},
+    {Reducer::bitwise_xor, "xor", components::bitwise_xor, ReducerKind::bitwise, false, true, true},
+    {Reducer::argmax, "argmax", components::argmax, ReducerKind::located, true, true, false},
+    {Reducer::argmin, "argmin", components::argmin, ReducerKind::located, true, true, false},
 });
 
 consteval bool reducers_in_order() {
   for (size_t k = 0; k < reducers.size(); ++k)
-    if (static_cast<size_t>(reducers[k].reducer) != k) return false;
+    if (static_cast<size_t>(reducers[k].reducer) != k || reducers[k].components.size() > most_components) return false;
   return reducers.size() == static_cast<size_t>(Reducer::count_);
 }
 static_assert(reducers_in_order(), "every reducer has a row, in the order of the enumeration");
 
 constexpr const ReducerInfo& info(Reducer r) { return reducers[static_cast<size_t>(r)]; }
 constexpr std::string_view name(Reducer r) { return info(r).name; }
-constexpr ScalarOp combine(Reducer r) { return info(r).combine; }
+/// Returns the number of components of the state: of the inputs and of the results of a reduction.
+constexpr size_t components_of(Reducer r) { return info(r).components.size(); }
+/// Returns the operator of a reducer whose state is one number; of others that of the first component.
+constexpr ScalarOp combine(Reducer r) { return info(r).components[0].combine; }
 inline bool takes(Reducer r, Dtype t) {
   return is_float(t) ? info(r).floats : is_integer(t) ? info(r).integers : t == bool_ && info(r).booleans;
 }
-/// What does not change the other argument of `combine`.
-Number identity(Reducer r, Dtype t);
+/// Returns the dtype of a component where the elements have dtype `t`.
+constexpr Dtype component_dtype(Reducer r, size_t component, Dtype t) {
+  return info(r).components[component].index ? uint32 : t;
+}
+/// Returns what does not change the other state when combined with it; `t`: the dtype of the component.
+Number identity(Reducer r, Dtype t, size_t component = 0);
+
+/// Returns a component of one side in the frame of the components that are combined already. `apply(op, operands)`
+/// computes an operator; `none(component)` gives a component's identity.
+template <class T, class Apply, class None>
+T aligned(Reducer r, size_t component, std::span<const T> side, std::span<const T> together, const Apply& apply,
+          const None& none) {
+  const Component& c = info(r).components[component];
+  std::array<T, 8> results{};
+  const auto operand = [&](int8_t which) -> T {
+    if (which >= operation) return results[static_cast<size_t>(which - operation)];
+    if (which == identity_here) return none(component);
+    return which >= combined ? together[static_cast<size_t>(which - combined)] : side[static_cast<size_t>(which - own)];
+  };
+  if (c.align.empty()) return side[component];
+  for (size_t k = 0; k < c.align.size(); ++k) {
+    const Operation& o = c.align[k];
+    std::array<T, 3> operands{};
+    const auto count = static_cast<size_t>(info(o.op).arity);
+    for (size_t a = 0; a < count; ++a) operands[a] = operand(o.operands[a]);
+    results[k] = apply(o.op, std::span<const T>(operands).first(count));
+  }
+  return results[c.align.size() - 1];
+}
+
+/// Combines two states by the components in order: each aligned on both sides, then by its operator.
+template <class T, class Apply, class None>
+std::vector<T> combined_states(Reducer r, std::span<const T> a, std::span<const T> b, const Apply& apply,
+                               const None& none) {
+  std::vector<T> out;
+  for (size_t k = 0; k < components_of(r); ++k) {
+    const T sides[] = {aligned<T>(r, k, a, out, apply, none), aligned<T>(r, k, b, out, apply, none)};
+    out.push_back(apply(info(r).components[k].combine, std::span<const T>(sides)));
+  }
+  return out;
+}
 
 }  // namespace weft::kernel

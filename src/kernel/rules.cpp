@@ -177,6 +177,7 @@ void Rules::reduce() {
   require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])),
           "the extent of the axis is no power of two");
   require(takes(inst.reducer, from.dtype), "the reducer is not defined on this dtype");
+  require(components_of(inst.reducer) == 1, "the reducer's state is more than one number (kernel/states.h)");
 }
 
 void Rules::dot() {

@@ -59,8 +59,8 @@ Number reference_cast(Number v, Dtype from, Dtype to) {
 
 Number round_to(Number v, Dtype t) { return reference_cast(v, v.integral ? int64 : float64, t); }
 
-Number identity(Reducer r, Dtype t) {
-  const double v = info(r).identity;
+Number identity(Reducer r, Dtype t, size_t component) {
+  const double v = info(r).components[component].identity;
   return t == bool_ ? Number::of_int(v > 0) : reference_cast(Number::of_real(v), float64, t);
 }
 

@@ -50,7 +50,7 @@ array SelfAttention::merge(const array& heads) const {
 
 array SelfAttention::operator()(const array& x) const {
   const auto [q, k, v] = project(x);
-  if (!training() || options_.dropout == 0)
+  if (!training() || attn_dropout.p == 0)
     return merge(fast::scaled_dot_product_attention(q, k, v, scale(), options_.causal ? "causal" : ""));
   // Dropout of the weights needs the weights themselves.
   array scores = matmul(q, swapaxes(k, -1, -2)) * array(scale(), q.dtype());

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/arithmetic.h"
+
 namespace weft::runtime {
 
 struct Counters {
@@ -27,11 +29,11 @@ struct Slice {
   int name = 0;           // Timeline::names
   const char* kind = "";  // "kernel", "library", "copy", "program", "compiler", "part" (a thread's share of a launch)
   int thread = 0;         // Timeline::threads
-  double start = 0, length = 0;  // microseconds since recording began
-  double bytes = 0, flops = 0;   // moved and computed; 0 if it does not apply
-  bool half = false;             // matmuls in 16-bit floats, which have another peak
-  int64_t program = 0;           // of a step: which Program ran it (numbered from 1) …
-  int step = -1;                 // … and where in it
+  double start = 0, length = 0;                // microseconds since recording began
+  double bytes = 0, flops = 0;                 // moved and computed; 0 if it does not apply
+  Arithmetic arithmetic = Arithmetic::vector;  // of the matmul in it, which has a peak of its own
+  int64_t program = 0;                         // of a step: which Program ran it (numbered from 1) …
+  int step = -1;                               // … and where in it
 };
 /// The value of a quantity at one time.
 struct Sample {

@@ -1,16 +1,19 @@
 // weft/compile.h: one traced program for each signature. A call collects the storage of the inputs, runs the program,
 // and sets results and states.
 //
-// A state is overwritten only where its handle is the only owner of its data; else the program runs on a copy, so that
-// a handle kept before the call keeps its old value. Everything that can be refused is refused before the program
+// A state is overwritten only where its handle is the only owner of its data, and then keeps its node, so that a step
+// over thousands of states makes no nodes; else the program runs on a copy, so that a handle kept before the call keeps
+// its old value. Everything that can be refused is refused before the program
 // starts; where a call throws, the handles keep their values.
 #include "weft/compile.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <shared_mutex>
 
 #include "array/handle.h"
 #include "array/host.h"
@@ -23,6 +26,7 @@
 #include "runtime/device.h"
 #include "runtime/executor.h"
 #include "runtime/trace.h"
+#include "transforms/compiled.h"
 #include "transforms/traced.h"
 #include "weft/random.h"
 
@@ -36,22 +40,28 @@ using SymbolValues = std::map<const Symbol*, int64_t>;
 
 std::atomic<bool> compile_enabled = true;
 
+/// One signature of a compiled function, and what each of its calls needs to know.
+struct Signature {
+  std::vector<graph::Type> types;  // of arguments and states
+  int device;
+  Traced traced;
+  std::vector<char> updated;    // by state: whether the program overwrites it
+  std::vector<char> passed_on;  // by state: whether its old value outlives the call elsewhere, so that it is shared
+};
+
 struct Compiled {
   ArrayFunction fun;
   CompileOptions options;
-  std::mutex mutex;  // protects `entries`, and tracing
-  struct Entry {
-    std::vector<graph::Type> types;  // of arguments and states
-    int device;
-    std::shared_ptr<const Traced> traced;
-  };
-  std::vector<Entry> entries;
+  std::mutex mutex;  // protects `signatures`, and tracing
+  std::vector<std::shared_ptr<const Signature>> signatures;
 };
 
-// Returns the arguments' types with dynamic axes as symbols, and the values of the symbols in this call.
+// Returns the arguments' types with dynamic axes as symbols, and the values of the symbols in this call. Empty where
+// there are no dynamic axes: then the types are the arguments' own.
 std::vector<graph::Type> argument_types(const Compiled& compiled, const std::vector<array>& arguments,
                                         SymbolValues& symbols) {
   std::vector<graph::Type> types;
+  if (compiled.options.dynamic.empty()) return types;
   for (const array& a : arguments) types.push_back(a.value().type());
   for (const DynamicAxis& d : compiled.options.dynamic) {
     const std::string what = "dynamic axis \"" + d.name + "\"";
@@ -99,22 +109,50 @@ class InputsDuringTrace {
   int stream_;
 };
 
-std::shared_ptr<const Traced> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& arguments,
-                                              const std::vector<array>& values, const std::vector<array*>& states,
-                                              bool implicit_key) {
-  std::vector<graph::Type> signature = arguments;
-  for (const array* state : states) signature.push_back(state->value().type());
+const graph::Type& type_of(size_t argument, const std::vector<graph::Type>& types,
+                           const std::vector<array>& arguments) {
+  return types.empty() ? arguments[argument].value().type() : types[argument];
+}
+
+bool matches(const Signature& signature, const std::vector<graph::Type>& types, const std::vector<array>& arguments,
+             const std::vector<array*>& states) {
+  const size_t count = arguments.size();
+  if (signature.types.size() != count + states.size()) return false;
+  for (size_t k = 0; k < count; ++k)
+    if (!(signature.types[k] == type_of(k, types, arguments))) return false;
+  for (size_t k = 0; k < states.size(); ++k)
+    if (!(signature.types[count + k] == states[k]->value().type())) return false;
+  return true;
+}
+
+std::shared_ptr<const Signature> lookup_or_trace(Compiled& compiled, const std::vector<graph::Type>& types,
+                                                 const std::vector<array>& arguments, const std::vector<array*>& states,
+                                                 bool implicit_key) {
   const int device = runtime::executor_device(graph::StreamScope::current());
   std::lock_guard lock(compiled.mutex);
-  for (const Compiled::Entry& entry : compiled.entries)
-    if (entry.types == signature && entry.device == device) return entry.traced;
-  const InputsDuringTrace inputs(values, states);
+  for (const auto& signature : compiled.signatures)
+    if (signature->device == device && matches(*signature, types, arguments, states)) return signature;
+  const InputsDuringTrace inputs(arguments, states);
   const runtime::Span span("compiler", "trace");
-  auto traced =
-      std::make_shared<const Traced>(transforms::trace_function(compiled.fun, arguments, states, implicit_key));
-  compiled.entries.push_back({std::move(signature), device, traced});
+  std::vector<graph::Type> given;
+  for (size_t k = 0; k < arguments.size(); ++k) given.push_back(type_of(k, types, arguments));
+  const auto made = std::make_shared<Signature>();
+  made->device = device;
+  made->traced = transforms::trace_function(compiled.fun, given, states, implicit_key);
+  made->types = std::move(given);
+  for (const array* state : states) made->types.push_back(state->value().type());
+  const Traced& traced = made->traced;
+  made->updated.assign(traced.states, 0);
+  made->passed_on.assign(traced.states, 0);
+  for (const compiler::Update& u : traced.updates) made->updated[static_cast<size_t>(u.input)] = 1;
+  for (const Slot& slot : traced.results)
+    if (slot.from == Slot::From::state) made->passed_on[slot.index] = 1;
+  for (size_t k = 0; k < traced.states; ++k)
+    if (const Slot& slot = traced.new_states[k]; slot.from == Slot::From::state && slot.index != k)
+      made->passed_on[slot.index] = 1;
+  compiled.signatures.push_back(made);
   inputs.wait();
-  return traced;
+  return made;
 }
 
 // Returns an argument laid out at the bounds of its symbolic axes: shorter ones are copied into a buffer of that size,
@@ -131,14 +169,10 @@ Storage at_bound(const array& a, const graph::Type& type, Storage storage) {
   return padded;
 }
 
-// Returns storage that a program may overwrite: the state's own buffer, or a copy where it is shared.
-Storage writable(const array& state) {
-  const bool sole = arrays::sole_owner(state);
-  Storage storage = detail::realise(state.value());
-  if (sole) return storage;
+// Returns a copy of a state's storage, which a program may overwrite. It is made on the device that runs the program:
+// optimizers begin with gigabytes of zeros, and those of one shape share their memory.
+Storage copy_of(const array& state, const Storage& storage) {
   ++runtime::counters().copies;
-  // On the device that runs the program: optimizers begin with gigabytes of zeros, and those of one shape share their
-  // memory.
   if (runtime::Accelerator* device = compiler::default_target().device(); device && state.nbytes() > 0) {
     Storage copy{runtime::allocate_on(device, state.nbytes()), 0, storage.strides};
     const auto* from = static_cast<const std::byte*>(storage.buffer->on(device)) +
@@ -151,74 +185,181 @@ Storage writable(const array& state) {
   return copy;
 }
 
-std::vector<array> wrap_outputs(const Traced& traced, std::vector<Storage> storages, const SymbolValues& symbols) {
-  std::vector<array> outputs;
-  for (size_t k = 0; k < storages.size(); ++k) {
-    graph::Type type = traced.outputs[k];
-    for (Dim& d : type.shape)
-      if (!d.is_static()) d = symbols.at(d.symbol());
-    outputs.emplace_back(graph::data(type, std::move(storages[k])));
-  }
-  return outputs;
-}
-
-std::vector<array> run_traced(const Traced& traced, const std::vector<graph::Type>& types,
-                              const std::vector<array>& arguments, const std::vector<array*>& states,
-                              const SymbolValues& symbols) {
-  std::vector<bool> updated(traced.states, false);
-  for (const compiler::Update& u : traced.updates) updated[static_cast<size_t>(u.input)] = true;
-  // Holds old values that outlive the call, so that they count as shared.
-  std::vector<std::optional<array>> old(traced.states);
-  for (const auto* slots : {&traced.results, &traced.new_states})
-    for (size_t k = 0; k < slots->size(); ++k) {
-      const Slot& slot = (*slots)[k];
-      const bool stays = slots == &traced.new_states && slot.index == k;
-      if (slot.from == Slot::From::state && !stays) old[slot.index] = *states[slot.index];
+/// The inputs of a run by address: storage that the handles hold, or copies, which live as long as the call.
+class Inputs {
+ public:
+  Inputs(const Signature& signature, const std::vector<graph::Type>& types, const std::vector<array>& arguments,
+         const std::vector<array*>& states)
+      : in_place_(signature.traced.states, 0) {
+    find(signature.traced, arguments, states);
+    size_t k = 0;
+    for (const array& a : arguments) {
+      row_major(k, a);
+      if (!types.empty()) addresses_[k] = &copies_.emplace_back(at_bound(a, types[k], *addresses_[k]));
+      ++k;
     }
-
-  std::vector<array> outputs;
-  if (traced.program) {
-    std::optional<runtime::Span> span(std::in_place, "compiler", "inputs are gathered");
-    std::vector<Storage> inputs;
-    for (size_t k = 0; k < arguments.size(); ++k)
-      inputs.push_back(at_bound(arguments[k], types[k], detail::realise(arguments[k].value())));
-    for (size_t k = 0; k < traced.states; ++k)
-      inputs.push_back(updated[k] ? writable(*states[k]) : detail::realise(states[k]->value()));
-    for (const array& a : traced.captured) inputs.push_back(detail::realise(a.value()));
-    span.reset();
-    std::vector<int64_t> lengths;
-    for (const Symbol* s : traced.program->symbols()) lengths.push_back(symbols.at(s));
-    outputs = wrap_outputs(traced, traced.program->run(inputs, lengths), symbols);
+    for (size_t s = 0; s < signature.traced.states; ++s, ++k) {
+      const bool own = addresses_[k] != nullptr;
+      row_major(k, *states[s]);
+      if (!signature.updated[s]) continue;
+      if (own && arrays::sole_owner(*states[s], *addresses_[k])) in_place_[s] = keeps_node(*states[s]);
+      else addresses_[k] = &copies_.emplace_back(copy_of(*states[s], *addresses_[k]));
+    }
+    for (const array& a : signature.traced.captured) row_major(k++, a);
   }
-  const auto pick = [&](const Slot& slot) -> const array& {
+  std::span<const Storage* const> addresses() const { return addresses_; }
+  /// Returns whether the program overwrites state `s` where its own node has it.
+  bool in_place(size_t s) const { return in_place_[s] != 0; }
+
+ private:
+  void find(const Traced& traced, const std::vector<array>& arguments, const std::vector<array*>& states) {
+    addresses_.reserve(arguments.size() + traced.states + traced.captured.size());
+    std::shared_lock lock(graph::structure());
+    for (const array& a : arguments) addresses_.push_back(detail::packed_storage(a.value()));
+    for (size_t s = 0; s < traced.states; ++s) addresses_.push_back(detail::packed_storage(states[s]->value()));
+    for (const array& a : traced.captured) addresses_.push_back(detail::packed_storage(a.value()));
+  }
+  void row_major(size_t k, const array& a) {
+    if (!addresses_[k]) addresses_[k] = &copies_.emplace_back(detail::realise(a.value()));
+  }
+  /// A constant is its number, and a node with several results keeps the memory of all: they are replaced.
+  static bool keeps_node(const array& state) {
+    const graph::Node& node = *state.value().node;
+    return node.op() != graph::Op::constant && node.outputs() == 1;
+  }
+
+  std::vector<const Storage*> addresses_;
+  std::deque<Storage> copies_;
+  std::vector<char> in_place_;
+};
+
+/// The arrays that a call returns and binds to states. Those of the program's outputs are made when they are asked for;
+/// an output that lies in a state's own node is that state.
+class Results {
+ public:
+  Results(const Signature& signature, const std::vector<array>& arguments, const std::vector<array*>& states,
+          const SymbolValues& symbols)
+      : traced_(signature.traced), arguments_(arguments), states_(states), symbols_(symbols) {
+    if (std::find(signature.passed_on.begin(), signature.passed_on.end(), 1) == signature.passed_on.end()) return;
+    old_.resize(traced_.states);  // held from here on, so that their storage counts as shared
+    for (size_t s = 0; s < traced_.states; ++s)
+      if (signature.passed_on[s]) old_[s] = *states[s];
+  }
+  void run(const Inputs& inputs) {
+    std::vector<int64_t> lengths;
+    for (const Symbol* s : traced_.program->symbols()) lengths.push_back(symbols_.at(s));
+    outputs_ = traced_.program->execute(inputs.addresses(), lengths);
+    made_.resize(outputs_.size());
+    for (compiler::Output& out : outputs_) {
+      if (out.input < 0) continue;
+      const auto state = static_cast<size_t>(out.input) - arguments_.size();
+      if (inputs.in_place(state)) continue;
+      out = {*inputs.addresses()[static_cast<size_t>(out.input)], -1};
+    }
+  }
+  /// Returns whether the state already is what the slot says.
+  bool stands(size_t state, const Slot& slot) const {
+    if (slot.from == Slot::From::state) return slot.index == state;
+    return slot.from == Slot::From::program && output_state(slot.index) == static_cast<int64_t>(state);
+  }
+  const array& of(const Slot& slot) {
     switch (slot.from) {
-      case Slot::From::program: return outputs[slot.index];
-      case Slot::From::argument: return arguments[slot.index];
-      case Slot::From::state: return old[slot.index] ? *old[slot.index] : *states[slot.index];
+      case Slot::From::program: return output(slot.index);
+      case Slot::From::argument: return arguments_[slot.index];
+      case Slot::From::state: return *old_[slot.index];
       case Slot::From::captured: break;
     }
-    return traced.captured[slot.index];
-  };
-  std::vector<array> results, new_states;
-  for (const Slot& slot : traced.results) results.push_back(pick(slot));
-  for (const Slot& slot : traced.new_states) new_states.push_back(pick(slot));
-  for (size_t k = 0; k < traced.states; ++k) *states[k] = std::move(new_states[k]);
-  return results;
+    return traced_.captured[slot.index];
+  }
+
+ private:
+  /// Returns the state in whose node an output lies, or a negative number.
+  int64_t output_state(size_t k) const {
+    return outputs_[k].input < 0 ? -1 : outputs_[k].input - static_cast<int64_t>(arguments_.size());
+  }
+  const array& output(size_t k) {
+    if (const int64_t state = output_state(k); state >= 0) return *states_[static_cast<size_t>(state)];
+    if (!made_[k]) {
+      graph::Type type = traced_.outputs[k];
+      for (Dim& d : type.shape)
+        if (!d.is_static()) d = symbols_.at(d.symbol());
+      made_[k].emplace(graph::data(type, std::move(outputs_[k].storage)));
+    }
+    return *made_[k];
+  }
+
+  const Traced& traced_;
+  const std::vector<array>& arguments_;
+  const std::vector<array*>& states_;
+  const SymbolValues& symbols_;
+  std::vector<compiler::Output> outputs_;
+  std::vector<std::optional<array>> made_, old_;
+};
+
+std::vector<array> run_traced(const Signature& signature, const std::vector<graph::Type>& types,
+                              const std::vector<array>& arguments, const std::vector<array*>& states,
+                              const SymbolValues& symbols) {
+  const Traced& traced = signature.traced;
+  Results results(signature, arguments, states, symbols);
+  if (traced.program) {
+    std::optional<runtime::Span> span(std::in_place, "compiler", "inputs are gathered");
+    const Inputs inputs(signature, types, arguments, states);
+    span.reset();
+    results.run(inputs);
+  }
+  std::vector<array> returned;
+  for (const Slot& slot : traced.results) returned.push_back(results.of(slot));
+  std::vector<std::pair<size_t, array>> new_states;
+  for (size_t s = 0; s < traced.states; ++s)
+    if (!results.stands(s, traced.new_states[s])) new_states.emplace_back(s, results.of(traced.new_states[s]));
+  for (auto& [s, value] : new_states) *states[s] = std::move(value);
+  return returned;
+}
+
+/// Computes what is pending of arguments and states, in one program.
+void realise_inputs(const std::vector<array>& arguments, const std::vector<array*>& states) {
+  const auto stored = [](const array& a) { return a.value().node->storage(0) != nullptr; };
+  {
+    std::shared_lock lock(graph::structure());
+    if (std::all_of(arguments.begin(), arguments.end(), stored) &&
+        std::all_of(states.begin(), states.end(), [&](const array* s) { return stored(*s); }))
+      return;
+  }
+  detail::realise_all(input_values(arguments, states));
+}
+
+/// What a call runs, and on what.
+struct Prepared {
+  SymbolValues symbols;
+  std::vector<graph::Type> types;
+  std::vector<array*> states;
+  std::shared_ptr<const Signature> signature;
+};
+
+Prepared prepare(Compiled& compiled, const std::vector<array>& arguments) {
+  Prepared p;
+  p.types = argument_types(compiled, arguments, p.symbols);
+  p.states = compiled.options.state;
+  array* sequence = &random::default_key();
+  const bool implicit_key = std::find(p.states.begin(), p.states.end(), sequence) == p.states.end();
+  if (implicit_key) p.states.push_back(sequence);
+  p.signature = lookup_or_trace(compiled, p.types, arguments, p.states, implicit_key);
+  return p;
 }
 
 std::vector<array> call(Compiled& compiled, const std::vector<array>& arguments) {
   if (!compile_enabled) return compiled.fun(arguments);
   if (detail::Trace::current()) return transforms::call_inside_trace(compiled.fun, arguments, compiled.options.state);
-  SymbolValues symbols;
-  const std::vector<graph::Type> types = argument_types(compiled, arguments, symbols);
-  std::vector<array*> states = compiled.options.state;
-  array* sequence = &random::default_key();
-  const bool implicit_key = std::find(states.begin(), states.end(), sequence) == states.end();
-  if (implicit_key) states.push_back(sequence);
-  const auto traced = lookup_or_trace(compiled, types, arguments, states, implicit_key);
-  detail::realise_all(input_values(arguments, states));
-  return run_traced(*traced, types, arguments, states, symbols);
+  const Prepared p = prepare(compiled, arguments);
+  realise_inputs(arguments, p.states);
+  return run_traced(*p.signature, p.types, arguments, p.states, p.symbols);
 }
+
+/// What compile() returns.
+struct CompiledFunction {
+  std::shared_ptr<Compiled> compiled;
+  std::vector<array> operator()(const std::vector<array>& arguments) const { return call(*compiled, arguments); }
+};
 
 }  // namespace
 
@@ -232,10 +373,16 @@ ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options) {
     if (!states[k]) throw_invalid("compile", "state " + std::to_string(k) + " is a null pointer");
     states.erase(std::remove(states.begin() + static_cast<int64_t>(k) + 1, states.end(), states[k]), states.end());
   }
-  return [compiled](const std::vector<array>& arguments) { return call(*compiled, arguments); };
+  return CompiledFunction{compiled};
 }
 
 ArrayFunction compile(const ArrayFunction& fun, bool) { return compile(fun, CompileOptions{}); }
+
+std::shared_ptr<const compiler::Program> transforms::program_for(const ArrayFunction& fun,
+                                                                 const std::vector<array>& arguments) {
+  const ArrayFunction compiled = fun.target<CompiledFunction>() ? fun : compile(fun, CompileOptions{});
+  return prepare(*compiled.target<CompiledFunction>()->compiled, arguments).signature->traced.program;
+}
 
 Numerics numerics() { return compiler::default_policy().numerics; }
 void set_numerics(const Numerics& numerics) {

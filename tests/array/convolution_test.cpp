@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <functional>
+#include <random>
+#include <string>
 
 #include "device.h"
 #include "runtime/trace.h"
@@ -113,6 +115,11 @@ const std::vector<Case>& cases() {
       {{2, 8, 7, 6, 8}, {16, 3, 3, 3, 8}, {1}, {1}, {1}, {}, {}},
       {{3, 10, 10, 32}, {32, 3, 3, 8}, {1}, {1}, {1}, {}, {}, 4},
       {{6, 28, 28, 1}, {32, 3, 3, 1}, {1}, {1}, {1}, {}, {}},
+      // transposed, and with a stride that is larger than the kernel
+      {{3, 8, 8, 16}, {16, 4, 4, 16}, {1}, {2}, {2}, {}, {2}},
+      {{2, 7, 6, 16}, {24, 3, 3, 8}, {1}, {2}, {3}, {2}, {2}, 2, true},
+      {{3, 20, 20, 16}, {32, 1, 1, 16}, {2}, {}, {}, {}, {}},
+      {{4, 24, 16}, {32, 8, 16}, {8}, {}, {}, {}, {}},
   };
   return all;
 }
@@ -141,34 +148,91 @@ TEST_CASE("conv_general is its definition, through libraries and without") {
   }
 }
 
+namespace {
+
+/// Holds both derivatives of a convolution in float64 against central differences, at every `every`-th element.
+void check_derivatives(const Case& c, size_t every) {
+  const array x = waves(c.x, 0.3, float64), w = waves(c.w, 1.1, float64);
+  const auto scalar = [&](const std::vector<array>& in) {
+    const array y = run(c, in[0], in[1]);
+    return sum(y * waves(y.shape(), 0.4, float64));
+  };
+  const auto slopes = grad(scalar, {0, 1})({x, w});
+  for (size_t which = 0; which < 2; ++which) {
+    const auto slope = slopes[which].to_vector<double>();
+    std::vector<array> in{x, w};
+    std::vector<double> values = in[which].to_vector<double>();
+    const Shape shape = in[which].shape();
+    for (size_t i = 0; i < values.size(); i += every) {
+      const double h = 1e-4, kept = values[i];
+      values[i] = kept + h;
+      in[which] = array::from_data(values.data(), shape, float64);
+      const double up = scalar(in).item<double>();
+      values[i] = kept - h;
+      in[which] = array::from_data(values.data(), shape, float64);
+      const double down = scalar(in).item<double>();
+      values[i] = kept;
+      INFO("element ", i, " of ", which);
+      CHECK(std::abs((up - down) / (2 * h) - slope[i]) < 1e-7 * (1 + std::abs(slope[i])));
+    }
+  }
+}
+
+std::string to_text(const Case& c) {
+  std::string text = to_string(c.x) + " " + to_string(c.w) + " groups " + std::to_string(c.groups);
+  for (const auto* list : {&c.stride, &c.low, &c.high, &c.dilation, &c.input_dilation}) {
+    text += ";";
+    for (const int v : *list) text += " " + std::to_string(v);
+  }
+  return text;
+}
+
+/// Draws a convolution with any strides, dilations, paddings, which may cut, and groups, whose kernel fits.
+Case random_case(std::mt19937_64& engine) {
+  const auto between = [&](int low, int high) {
+    return low + static_cast<int>(engine() % static_cast<uint64_t>(high - low + 1));
+  };
+  Case c;
+  const int space = between(1, 3), in = between(1, 3), out = between(1, 3);
+  c.groups = between(1, 3);
+  c.x = {between(1, 2)}, c.w = {out * c.groups};
+  c.flip = between(0, 1) == 0;
+  for (int k = 0; k < space; ++k) {
+    const int extent = between(1, space == 3 ? 5 : 9), kernel = between(1, 4), stride = between(1, 3),
+              dilation = between(1, 3), input_dilation = between(1, 4), span = (kernel - 1) * dilation + 1;
+    const int whole = (extent - 1) * input_dilation + 1;
+    const int low = between(-std::min(2, whole - 1), 3);
+    const int least = span - whole - low;  // high padding with which the kernel fits
+    const int high = std::max(least, between(-std::min(2, whole - 1 + std::min(low, 0)), 3));
+    c.x.push_back(extent), c.w.push_back(kernel);
+    c.stride.push_back(stride), c.dilation.push_back(dilation), c.input_dilation.push_back(input_dilation);
+    c.low.push_back(low), c.high.push_back(high);
+  }
+  c.x.push_back(in * c.groups), c.w.push_back(in);
+  return c;
+}
+
+}  // namespace
+
 TEST_CASE("convolutions: derivatives against central differences in float64") {
   for (size_t k = 0; k < 8; ++k) {
-    const Case& c = cases()[k];
     CAPTURE(k);
-    const array x = waves(c.x, 0.3, float64), w = waves(c.w, 1.1, float64);
-    const auto scalar = [&](const std::vector<array>& in) {
-      const array y = run(c, in[0], in[1]);
-      return sum(y * waves(y.shape(), 0.4, float64));
-    };
-    const auto slopes = grad(scalar, {0, 1})({x, w});
-    for (size_t which = 0; which < 2; ++which) {
-      const auto slope = slopes[which].to_vector<double>();
-      std::vector<array> in{x, w};
-      std::vector<double> values = in[which].to_vector<double>();
-      const Shape shape = in[which].shape();
-      for (size_t i = 0; i < values.size(); i += 3) {
-        const double h = 1e-4, kept = values[i];
-        values[i] = kept + h;
-        in[which] = array::from_data(values.data(), shape, float64);
-        const double up = scalar(in).item<double>();
-        values[i] = kept - h;
-        in[which] = array::from_data(values.data(), shape, float64);
-        const double down = scalar(in).item<double>();
-        values[i] = kept;
-        INFO("element ", i, " of ", which);
-        CHECK(std::abs((up - down) / (2 * h) - slope[i]) < 1e-7 * (1 + std::abs(slope[i])));
-      }
-    }
+    check_derivatives(cases()[k], 3);
+  }
+}
+
+TEST_CASE("random convolutions are their definition, and so are their derivatives") {
+  std::mt19937_64 engine(23);
+  for (int round = 0; round < 120; ++round) {
+    const Case c = random_case(engine);
+    CAPTURE(to_text(c));
+    const array x = waves(c.x, 0.3), w = waves(c.w, 1.1);
+    Shape shape;
+    const auto expected = by_loops(c, x.to_vector<double>(), w.to_vector<double>(), shape);
+    const array y = run(c, x, w);
+    CHECK(y.shape() == shape);
+    check_near(y.to_vector<double>(), expected, 1e-5);
+    if (round % 4 == 0) check_derivatives(c, 5);
   }
 }
 

@@ -58,7 +58,7 @@ PUBLIC = {
     **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
                                              "layout", "matmul", "ordering", "reductions",
                                               "shape")},
-    "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms",
+    "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms", "profile.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",
     "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",

@@ -24,7 +24,7 @@ FILES = (  # where g++ has warned falsely before, and those with most optional v
     "src/compiler/fusion/group_join.cpp",
     "src/compiler/layout/view.cpp",
     "src/compiler/plan/step_maker.cpp",
-    "src/compiler/rewrite/distribute_reduction.cpp",
+    "src/compiler/rewrite/sum_terms.cpp",
     "src/graph/ops/indexed.cpp",
     "src/io/tape.cpp",
     "src/nn/norms.cpp",

@@ -7,7 +7,9 @@
 
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
+#include "graph/derive/derive.h"
 #include "graph/regions/convolution.h"
+#include "graph/rows.h"
 #include "models/mnist.h"
 #include "weft/compile.h"
 #include "weft/ops.h"
@@ -250,4 +252,78 @@ TEST_CASE("new weights of norms, which gradients of inputs still read, are not c
   CHECK(second < first);
   REQUIRE(!record.programs().empty());
   CHECK(record.programs()[0]->stats().copies == 0);
+}
+
+namespace {
+
+/// A GPU whose library takes the convolutions that cuDNN takes: of inputs that are neither dilated nor cut. It computes
+/// nothing.
+class PlainForms final : public weft::test::SimtTarget {
+ public:
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::null().compile(kernels);
+  }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
+    const size_t space = (desc.integers.size() - 1) / 5;
+    for (size_t k = 0; k < space; ++k)
+      if (desc.integers[1 + 4 * space + k] != 1 || desc.integers[1 + space + k] < 0 ||
+          desc.integers[1 + 2 * space + k] < 0)
+        return nullptr;
+    return target::null().call(desc);
+  }
+};
+
+/// A convolution of which gradients are taken; `calls`: of the library, for the input's gradient. A transposed one is
+/// the input's gradient itself, and its result's gradient is the plain convolution.
+struct Strided {
+  Shape x, w;
+  graph::ConvolutionForm form;
+  int calls;
+};
+
+int64_t bytes_of(const std::vector<Value>& values) {
+  int64_t bytes = 0;
+  for (const Value& v : values) bytes += num_elements(v.shape()) * static_cast<int64_t>(v.dtype().size());
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of strided convolutions are convolutions by the library, without windows in memory") {
+  const Strided cases[] = {
+      {{8, 32, 64}, {32, 4, 64}, {{2}, {1}, {1}, {1}, {1}, 1}, 2},
+      {{8, 16, 16, 32}, {64, 3, 3, 32}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 4},
+      {{8, 16, 16, 32}, {64, 4, 4, 32}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 4},
+      {{8, 16, 16, 32}, {64, 1, 1, 32}, {{2, 2}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, 1}, 1},
+      {{8, 32, 32, 16},
+       {64, 16, 16, 16},
+       {{16, 16}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, 1},
+       1},                                                                                  // patches: one phase's taps
+      {{8, 32, 32, 16}, {64, 16, 16, 16}, {{8, 8}, {4, 4}, {4, 4}, {1, 1}, {1, 1}, 1}, 4},  // 64 phases in 4 runs
+      {{8, 16, 16, 32}, {64, 3, 3, 8}, {{2, 1}, {1, 2}, {1, 2}, {1, 2}, {1, 1}, 4}, 2},
+      {{4, 8, 8, 8, 16}, {32, 3, 3, 3, 16}, {{2, 2, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1}, 8},
+      {{8, 16, 16, 32}, {64, 1, 1, 32}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1}, 1},  // the padding reads no tap
+  };
+  PlainForms target;
+  for (const Strided& c : cases) {
+    CAPTURE(to_string(c.x));
+    CAPTURE(to_string(c.w));
+    const std::vector<int64_t> extents = graph::bounds(Shape(c.x.begin() + 1, c.x.end() - 1)),
+                               kernel = graph::bounds(Shape(c.w.begin() + 1, c.w.end() - 1));
+    const Value x = graph::parameter({c.x, bfloat16}), w = graph::parameter({c.w, bfloat16});
+    const Value y = graph::convolution(x, w, c.form), g = graph::parameter(y.type());
+    const Value slope = graph::convolution_input(g, w, c.form, extents);
+    // The gradient is a convolution itself: that of its input is the plain one, that of its weights exchanges operands.
+    const Graph graphs[] = {{{g, w}, {slope}},
+                            {{x, g}, {graph::convolution_weights(x, g, c.form, kernel)}},
+                            {{g, w, x}, graph::pull_back(graph::Values{slope}, graph::Values{x}, graph::Values{g, w})}};
+    const int calls[] = {c.calls, 1, 2};
+    for (size_t k = 0; k < 3; ++k) {
+      CAPTURE(k);
+      const auto program = build({graphs[k], {}, {}}, target);
+      INFO(program->print("plan"));
+      CHECK(program->stats().library_calls == calls[k]);
+      CHECK(program->stats().arena_bytes <= 3 * (bytes_of(graphs[k].inputs) + bytes_of(graphs[k].outputs)));
+    }
+  }
 }

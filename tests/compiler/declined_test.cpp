@@ -29,7 +29,9 @@ class DecliningTarget final : public target::Target {
     return compile(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
-    return call_of(products, desc.to_string());
+    // Declined with whatever epilogue: the library has no algorithm for the shape.
+    const std::string text = desc.to_string();
+    return call_of(products, text.substr(0, text.find(' ', text.find('x'))));
   }
   std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc& desc) const override {
     return call_of(attentions, desc.to_string());

@@ -1,13 +1,11 @@
 // The passes one by one: simplification rules, memory placement, updates in place, symbolic lengths, printing.
 #include <algorithm>
-#include <array>
 #include <random>
 
 #include "base/error.h"
 #include "compiler/ir/grouping.h"
 #include "compiler/ir/verify.h"
 #include "compiler/plan/arena.h"
-#include "compiler/rewrite/one_hot_gather.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
@@ -51,24 +49,6 @@ TEST_CASE("simplify: what changes nothing goes away") {
   CHECK(simplified_size({{x}, {concat({slice_axis(x, 1, 0, 2), slice_axis(x, 1, 2, 4)}, 1)}}) == 0);
   CHECK(simplified_size({{b, x}, {select(b, x, x)}}) == 0);
   CHECK(simplified_size({{x}, {cast(cast(x, float64), float32)}}) == 0);
-}
-
-TEST_CASE("a sum that picks one element of a row is a gather, where the row lies in memory and is long") {
-  const auto gathers = [](const Value& logits, const Value& targets, const Value& result) {
-    const Ir ir = eliminate_dead_code(
-        one_hot_gather(eliminate_dead_code(simplify(import({{{logits, targets}, {result}}, {}, {}})))));
-    compiler::verify(ir);
-    return std::count_if(ir.nodes.begin(), ir.nodes.end(), [](const IrNode& n) { return n.op == graph::Op::gather; });
-  };
-  const Value t = param({2, 3}, int32), x = param({2, 3, 1500}, bfloat16), narrow = param({2, 3, 100});
-  CHECK(gathers(x, t, cross_entropy(x, t)) == 1);
-  CHECK(gathers(narrow, t, cross_entropy(narrow, t)) == 0);
-  CHECK(gathers(x, t, cross_entropy(x * 2.0, t)) == 0);
-  graph::testing::Random r(6);
-  std::vector<HostTensor> in{graph::testing::random_tensor(r, x.type()), graph::testing::random_tensor(r, t.type())};
-  for (size_t k = 0; k < 6; ++k) in[1].data[k] = Number::of_int(std::array{0, 1499, 700, -1, 1500, 3}[k]);
-  const Graph g{{x, t}, {cast(cross_entropy(x, t), float32)}};
-  CHECK(difference(compile_and_run(g, in).outputs[0], evaluate_reference(g, in)[0], 4, 1e-5) == "");
 }
 
 TEST_CASE("products over windows read them where they lie, or from a copy where they are no strided view") {

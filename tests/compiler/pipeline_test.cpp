@@ -62,8 +62,7 @@ TEST_CASE("passes: rewrites of the graph come first, then fusion, the order of t
   CHECK(std::holds_alternative<PlanPass>(passes().back().run));
   CHECK(row("import") < row("simplify"));
   CHECK(row("simplify") < row("dead_code"));
-  for (const char* whole :
-       {"one_hot_gather", "small_convolution", "join_reductions", "distribute_reduction", "split_cumulative"})
+  for (const char* whole : {"small_convolution", "join_reductions", "reduction_algebra", "split_cumulative"})
     CHECK_MESSAGE(row(whole) < row("split_reduction"), whole);
   CHECK(row("split_reduction") < row("gemv"));
   CHECK(row("rematerialize") < row("fuse"));
@@ -93,8 +92,7 @@ TEST_CASE("passes: the machine and the policy decide which apply") {
     CHECK(cpu.contains(both));
     CHECK(simt.contains(both));
   }
-  for (const char* simt_only :
-       {"one_hot_gather", "gemv", "distribute_reduction", "vertical_fusion", "mark_constants"}) {
+  for (const char* simt_only : {"gemv", "reduction_algebra", "vertical_fusion", "mark_constants"}) {
     CHECK_FALSE(cpu.contains(simt_only));
     CHECK(simt.contains(simt_only));
   }
@@ -193,10 +191,10 @@ TEST_CASE("passes: a copy of a group has expressions of its own that say the sam
   }
 }
 
-TEST_CASE("rules of simplify: each has a name of its own and reads as algebra") {
+TEST_CASE("rules: each has a name of its own and reads as algebra") {
   std::set<std::string> names;
-  for (const std::span<const Rule> family :
-       {algebra_rules(), movement_rules(), reduction_rules(), scatter_rules(), dot_rules()})
+  for (const std::span<const Rule> family : {algebra_rules(), movement_rules(), reduction_rules(), scatter_rules(),
+                                             dot_rules(), nested_reduction_rules(), reduction_algebra_rules()})
     for (const Rule& rule : family) {
       CHECK_MESSAGE(names.insert(rule.name).second, rule.name);
       CHECK_MESSAGE(std::string(rule.form).find("→") != std::string::npos, rule.name);

@@ -25,7 +25,7 @@ std::vector<GroupId> groups(const StepPlan& plan) {
 
 double traffic(const StepPlan& plan) {
   double out = 0;
-  for (const Step& s : plan.steps) out += s.traffic;
+  for (const Step& s : plan.steps) out += s.cost.bytes;
   return out;
 }
 

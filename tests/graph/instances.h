@@ -248,15 +248,22 @@ inline void draw_elementwise(Drawing& d) {
     }
 }
 
-/// A reducer of the table, and an input of a dtype that it takes.
-inline void draw_reducer(Drawing& d, const Shape& shape) {
+/// A reducer of the table, and inputs of dtypes that it takes: one, or the components of its state. Indices are the
+/// elements' numbers, in a random order.
+inline void draw_reducer(Drawing& d, const Shape& shape, size_t most_components = kernel::most_components) {
   std::vector<kernel::Reducer> usable;
   for (const kernel::ReducerInfo& row : kernel::reducers)
-    if (row.floats || !d.float64_only) usable.push_back(row.reducer);
+    if ((row.floats || !d.float64_only) && row.components.size() <= most_components) usable.push_back(row.reducer);
   d.out.attrs.reducer = d.r.of(usable);
   Dtype dtype = d.any_dtype();
   while (!kernel::takes(d.out.attrs.reducer, dtype)) dtype = d.any_dtype();
-  d.input(shape, dtype);
+  for (size_t k = 0; k < kernel::components_of(d.out.attrs.reducer); ++k) {
+    d.input(shape, kernel::component_dtype(d.out.attrs.reducer, k, dtype));
+    if (!kernel::info(d.out.attrs.reducer).components[k].index) continue;
+    std::vector<Number>& numbers = d.out.inputs.back().data;
+    for (size_t at = 0; at < numbers.size(); ++at) numbers[at] = Number::of_int(static_cast<int64_t>(at));
+    d.r.shuffle(numbers);
+  }
 }
 
 inline void draw_reduce(Drawing& d) {
@@ -270,11 +277,11 @@ inline void draw_cumulative(Drawing& d) {
   using kernel::ReducerKind;
   const Shape shape = random_shape(d.r, 1);
   d.out.attrs.axes = {d.r.below(static_cast<int64_t>(shape.size()))};
-  draw_reducer(d, shape);
+  draw_reducer(d, shape, 1);
   const kernel::ReducerInfo& reducer = kernel::info(d.out.attrs.reducer);
   const bool logs = reducer.kind == ReducerKind::sum && is_float(d.out.inputs[0].type.dtype) && d.r.chance(2);
   // Infinities come out of the others' exclusive forms.
-  const bool bounded = std::isfinite(reducer.identity);
+  const bool bounded = std::isfinite(reducer.components[0].identity);
   d.out.attrs.integers = {d.r.below(2), (bounded && !logs) || !d.float64_only ? d.r.below(2) : 0, logs};
 }
 

@@ -311,8 +311,10 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         switch (a.reducer) {
           case Reducer::sum: return std::accumulate(reduced.begin(), reduced.end(), 0.0);
           case Reducer::prod: return std::accumulate(reduced.begin(), reduced.end(), 1.0, std::multiplies<>());
-          case Reducer::max: return reduced.empty() ? -INFINITY : *std::max_element(reduced.begin(), reduced.end());
-          case Reducer::min: return reduced.empty() ? INFINITY : *std::min_element(reduced.begin(), reduced.end());
+          case Reducer::max:
+          case Reducer::argmax: return reduced.empty() ? -INFINITY : *std::max_element(reduced.begin(), reduced.end());
+          case Reducer::min:
+          case Reducer::argmin: return reduced.empty() ? INFINITY : *std::min_element(reduced.begin(), reduced.end());
           case Reducer::all: return double(std::count(reduced.begin(), reduced.end(), 0.0) == 0);
           case Reducer::any: return double(std::count(reduced.begin(), reduced.end(), 1.0) > 0);
           case Reducer::bitwise_xor:

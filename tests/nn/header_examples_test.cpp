@@ -243,3 +243,15 @@ TEST_CASE("examples of optimizers: optimizer.h, loss_scale.h") {
     CHECK(optimizer.precise_parameters().at("out.weight").dtype() == float32);
   }
 }
+
+TEST_CASE("examples of profiles: profile.h") {
+  Classifier model;
+  const array x = images(), y = labels();
+  const auto train = [&](const std::vector<array>& batch) { return std::vector{model.loss(batch[0], batch[1])}; };
+  const std::string text = printed([&] {
+    auto step = compile(train, {.state = model.state()});
+    std::cout << explain(step, {x, y});
+    std::cout << profile(step, {x, y}).by_work();
+  });
+  CHECK(text.find("predicted") != std::string::npos);
+}

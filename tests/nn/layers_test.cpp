@@ -132,6 +132,16 @@ TEST_CASE("attention: against loops, causal and not") {
   }
 }
 
+TEST_CASE("attention whose weights are not dropped is the plain one while training, bit by bit") {
+  nn::CausalSelfAttention attention(64, 2, true, 0.5f);
+  const array x = waves({2, 40, 64}, 0.8);
+  attention.attn_dropout.p = 0;
+  attention.resid_dropout.p = 0;
+  const auto trained = attention(x).to_vector<float>();
+  attention.eval();
+  CHECK(attention(x).to_vector<float>() == trained);
+}
+
 TEST_CASE("attention with dropout: eval gives the plain result, training varies around it") {
   random::seed(3);
   nn::CausalSelfAttention attention(8, 2, true, 0.1f);

@@ -35,21 +35,24 @@ TEST_CASE("explain: the largest program's steps, each with its work and its time
   CHECK(e.run_ms > 0);
   CHECK(e.program->print("groups").size() > 10);
 
-  const Peaks peaks{.copy_gbs = 10, .gflops_f32 = 100, .gflops_half = 100};
-  const auto root = nlohmann::json::parse(explained_json(e, peaks, {"graph"}));
+  target::Rates rates;
+  rates.copy.fill(10e9);
+  rates.products.f32 = 100e9;
+  const auto root = nlohmann::json::parse(explained_json(e, rates, {"graph"}));
+  const auto times = e.program->predict(rates);
   CHECK(root["title"] == "Some");
   CHECK(root["steps"].size() == e.step_ms.size());
   double bytes = 0;
   for (size_t k = 0; k < e.step_ms.size(); ++k) {
     const auto& info = e.program->steps()[k];
     CHECK(root["steps"][k]["bytes"] == info.bytes);
-    CHECK(root["steps"][k]["fraction_of_peak"].get<double>() ==
-          doctest::Approx(floor_seconds(peaks, info.bytes, info.flops, info.half) * 1e3 / e.step_ms[k]));
+    CHECK(root["steps"][k]["fraction_of_peak"].get<double>() == doctest::Approx(1e3 * times[k].floor / e.step_ms[k]));
+    CHECK(root["steps"][k]["predicted_ms"].get<double>() == doctest::Approx(1e3 * times[k].seconds));
     bytes += info.bytes;
   }
   CHECK(root["bytes"].get<double>() == bytes);
   CHECK(root["graph"].get<std::string>().find("dot") != std::string::npos);
-  const std::string text = explained_text(e, peaks, {});
+  const std::string text = explained_text(e, rates, {});
   CHECK(text.find("Some\n") == 0);
   CHECK(text.find("softmax") == std::string::npos);
   CHECK(text.find("of peak") != std::string::npos);

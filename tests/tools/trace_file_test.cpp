@@ -12,6 +12,17 @@
 using namespace weft;
 using namespace weft::tool;
 
+namespace {
+
+target::Rates rates_of(double bandwidth, double flops) {
+  target::Rates r;
+  r.copy.fill(bandwidth);
+  r.products.f32 = flops;
+  return r;
+}
+
+}  // namespace
+
 TEST_CASE("trace file: slices with rates and fractions, threads, counters") {
   runtime::Timeline t;
   t.names = {"row_1", "say \"hello\""};
@@ -27,7 +38,7 @@ TEST_CASE("trace file: slices with rates and fractions, threads, counters") {
                .step = 5},
               {.name = 1, .kind = "part", .thread = 1, .start = 10.5, .length = 1}};
   t.samples = {{"memory", 12, 64}};
-  const auto root = nlohmann::json::parse(trace_json(t, {.copy_gbs = 8, .gflops_f32 = 1, .gflops_half = 2}));
+  const auto root = nlohmann::json::parse(trace_json(t, rates_of(8e9, 1e9)));
   const auto& events = root["traceEvents"];
   REQUIRE(events.size() == 6);
   CHECK(events[1]["args"]["name"] == "main");
@@ -63,15 +74,4 @@ TEST_CASE("trace file: written also where the work fails, and refused before it 
   CHECK_FALSE(ran);
   CHECK(traced("", [] { return 7; }) == 7);
   CHECK_FALSE(runtime::recording());
-}
-
-TEST_CASE("peaks: a floor is the longer of moving and computing") {
-  const Peaks p{.copy_gbs = 10, .gflops_f32 = 100, .gflops_half = 400};
-  CHECK(floor_seconds(p, 10e9, 0, false) == doctest::Approx(1));
-  CHECK(floor_seconds(p, 10e9, 200e9, false) == doctest::Approx(2));
-  CHECK(floor_seconds(p, 0, 200e9, true) == doctest::Approx(0.5));
-  const Peaks& machine = machine_peaks();
-  CHECK(machine.copy_gbs > 0);
-  CHECK(machine.gflops_f32 > 0);
-  CHECK(&machine == &machine_peaks());
 }

@@ -1,7 +1,7 @@
 // compile(): how often functions are traced and programs built, what becomes of state, and what is refused.
 #include <thread>
 
-#include "graph/node.h"
+#include "graph/build.h"
 #include "runtime/trace.h"
 #include "support.h"
 #include "weft/compile.h"
@@ -86,6 +86,46 @@ TEST_CASE("state is read and updated, in place where no other handle shares it")
   CHECK(address(w) == home);
   CHECK(runtime::counters().copies == copies);
   CHECK(w.to_vector<float>() == Floats{-1, 1});
+}
+
+TEST_CASE("a state that is overwritten in place keeps its node: a step over many states makes none") {
+  std::vector<array> states;
+  for (int k = 0; k < 40; ++k) states.push_back(array({1.0f, static_cast<float>(k)}));
+  std::vector<array*> handles;
+  for (array& s : states) handles.push_back(&s);
+  const auto step = compile(
+      [&](const Arrays& a) {
+        for (array& s : states) s = s + a[0];
+        return Arrays{};
+      },
+      {.state = handles});
+  const array one = {1.0f, 1.0f};
+  step({one});  // traced; what shared storage gets its own
+  const auto next_node = [] { return graph::constant(float32, Number::of_real(0)).node->id(); };
+  const graph::Node* node = states[7].value().node.get();
+  const uint64_t before = next_node();
+  for (int k = 0; k < 3; ++k) step({one});
+  CHECK(next_node() == before + 1);
+  CHECK(states[7].value().node.get() == node);
+  CHECK(states[7].to_vector<float>() == Floats{5, 11});
+}
+
+TEST_CASE("a state that was a number or one of several results gets a node of its own") {
+  array count(3.0f), half = split(array({1.0f, 2.0f, 3.0f, 4.0f}) * 2.0f, 2)[1];
+  const auto step = compile(
+      [&](const Arrays&) {
+        count = count + 1.0f;
+        half = half * 2.0f;
+        return Arrays{count};
+      },
+      {.state = {&count, &half}});
+  for (int k = 1; k <= 3; ++k) CHECK(step({})[0].item<float>() == 3 + k);
+  CHECK(count.item<float>() == 6);
+  CHECK(half.to_vector<float>() == Floats{48, 64});
+  const array kept = step({})[0];  // the same array as the state's: the next step leaves it alone
+  step({});
+  CHECK(kept.item<float>() == 7);
+  CHECK(count.item<float>() == 8);
 }
 
 TEST_CASE("a handle kept before a step keeps its value") {

@@ -11,6 +11,8 @@
 
 #include "abilities.h"
 #include "command.h"
+#include "compiler/program.h"
+#include "compiler/program/measured_rates.h"
 #include "machine_options.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
@@ -19,7 +21,6 @@
 #include "target/cuda/driver/library.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/target.h"
-#include "tools/weft/bench/peaks.h"
 #include "tools/weft/train/corpus.h"
 #include "weft/ops.h"
 
@@ -169,7 +170,7 @@ int doctor(const MachineOptions& o) {
     return 1;
   }
   const std::string fault = self_test();
-  if (fault.empty()) row("at most", to_string(machine_peaks()));
+  if (fault.empty()) row("at most", to_string(compiler::machine_rates(compiler::default_target(), true)));
   row("self-test", fault.empty() ? "passed: a product and a softmax compiled, ran and were right" : "FAILED: " + fault);
   return fault.empty() ? 0 : 1;
 }

@@ -1,6 +1,5 @@
 // weft/ops/reductions.h. Sums of 16-bit floats accumulate in float32 and are rounded once.
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "array/op_support.h"
@@ -47,19 +46,22 @@ array extreme(const char* op, Reducer reducer, const array& a, const std::vector
   return reduced(op, reducer, a, a.dtype(), axes, keepdims, s);
 }
 
-// Returns the first position of the extreme value, or of a NaN, as max and min.
+// Returns the first position of an extreme value, or of a NaN, as max and min.
 array extreme_position(const char* op, Reducer reducer, const array& a, int axis, bool keepdims,
                        const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   const int64_t at = detail::one_axis(op, axis, a.ndim());
   refuse_empty(op, a, {at});
-  const graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
-  const graph::Value best = graph::broadcast(graph::reduce(reducer, x, {at}, true), x.shape());
-  graph::Value hit = graph::binary(graph::Op::eq, x, best);
-  if (graph::is_inexact(x.dtype())) hit = graph::binary(graph::Op::bit_or, hit, graph::binary(graph::Op::ne, x, x));
-  const graph::Value none = graph::full(x.shape(), uint32, Number::of_int(std::numeric_limits<uint32_t>::max()));
-  const graph::Value position = graph::select(hit, graph::iota(x.shape(), static_cast<int>(at), uint32), none);
-  return array(graph::reduce(Reducer::min, position, {at}, keepdims));
+  graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
+  // Complex numbers are ordered by both parts: the first element that equals the extreme counts as the largest.
+  if (x.dtype() == complex64) {
+    const Reducer extreme = reducer == Reducer::argmax ? Reducer::max : Reducer::min;
+    const graph::Value best = graph::broadcast(graph::reduce(extreme, x, {at}, true), x.shape());
+    const graph::Value hit = graph::binary(graph::Op::eq, x, best), nan = graph::binary(graph::Op::ne, x, x);
+    x = graph::cast(graph::binary(graph::Op::bit_or, hit, nan), uint8);
+    reducer = Reducer::argmax;
+  }
+  return array(graph::extreme_index(reducer, x, static_cast<int>(at), keepdims));
 }
 
 // An array in the dtype that means accumulate in, the axes counted from the front, and the dtype of the result.
@@ -193,10 +195,10 @@ array min(const array& a, int axis, bool keepdims, StreamOrDevice s) {
 array min(const array& a, bool keepdims, StreamOrDevice s) { return min(a, detail::all_axes(a), keepdims, s); }
 
 array argmax(const array& a, int axis, bool keepdims, StreamOrDevice s) {
-  return extreme_position("argmax", Reducer::max, a, axis, keepdims, s);
+  return extreme_position("argmax", Reducer::argmax, a, axis, keepdims, s);
 }
 array argmin(const array& a, int axis, bool keepdims, StreamOrDevice s) {
-  return extreme_position("argmin", Reducer::min, a, axis, keepdims, s);
+  return extreme_position("argmin", Reducer::argmin, a, axis, keepdims, s);
 }
 array argmax(const array& a, bool keepdims, StreamOrDevice s) {
   const array position = argmax(flatten(a, s), 0, false, s);

@@ -63,17 +63,12 @@ GroupId Grouper::add_group(std::unique_ptr<Work> work) {
 
 /// Assigns a root to a group: to that of its dot, call or attention, to a rows group that it can join, or to a new one.
 void Grouper::assign(NodeId node) {
-  if (auto it = dot_result_.find(node); it != dot_result_.end()) {
-    if (pre_activation_of_.contains(it->second.pre_activation) &&
-        pre_activation_of_.at(it->second.pre_activation) == node)
-      return;  // assigned with its pre-activation, which has the smaller id
-    if (it->second.sum < 0 || it->second.sum > node) assign_dot(node);
-    return;
-  }
-  if (auto it = pre_activation_of_.find(node); it != pre_activation_of_.end()) return assign_dot(it->second);
-  if (auto it = sum_of_.find(node); it != sum_of_.end()) {
-    if (it->second > node)
-      assign_dot(it->second);  // with the first of its results: all readers of both have groups by then
+  if (auto it = dot_of_.find(node); it != dot_of_.end()) {
+    // With the first of its results: all readers of all of them have groups by then.
+    const DotRegion& region = dots_[it->second];
+    NodeId first = region.sum >= 0 ? std::min(region.sum, region.result) : region.result;
+    for (const NodeId id : region.stored) first = std::min(first, id);
+    if (node == first) assign_dot(region);
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return assign_attention(it->second);
@@ -184,9 +179,10 @@ void Grouper::append_root(GroupId g, Root root) {
       if (!reduced) index.push_back(root.index[next_kept++]);
       else index.push_back(shape[axis] == 1 ? work.group.cx->constant(0) : inner.at(next_inner++));
     }
-    int input = node.inputs[0];
-    if (is_leaf(ir_, input) || is_root(input)) request(g, input, std::move(index), false);
-    else collect(g, input, std::move(index), false);
+    for (const NodeId input : node.inputs) {
+      if (is_leaf(ir_, input) || is_root(input)) request(g, input, index, false);
+      else collect(g, input, index, false);
+    }
   } else {
     collect(g, root.node, root.index, false);
   }
@@ -214,21 +210,23 @@ void Grouper::begin_group(NodeId node) {
   append_root(g, std::move(root));
 }
 
-/// Adds the group of a dot with its epilogue; `node`: the result of the chain.
-void Grouper::assign_dot(NodeId node) {
+/// Adds the group of a dot with its epilogue.
+void Grouper::assign_dot(const DotRegion& region) {
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
-  work->group.dot = plan_dot(ir_, strides_, base_root_, dot_result_.at(node), policy_.numerics);
-  const DotPlan& plan = work->group.dot;
-  std::vector<NodeId> results{node}, operands{plan.a, plan.b, plan.bias, plan.residual};
+  work->group.dot = plan_dot(ir_, strides_, base_root_, region, policy_.numerics);
+  DotPlan& plan = work->group.dot;
+  const bool known = plan.asked && region.asked && plan.asked->digest() == region.asked->digest();
+  if (target_) plan.library = known ? region.library : library_for(plan, *target_, policy_);
+  std::vector<NodeId> results{region.result};
+  const std::vector<NodeId> operands = plan.reads();
   if (plan.sum >= 0) results.push_back(plan.sum);
-  if (plan.desc.pre_activation == kernel::PreActivation::stored) results.push_back(plan.pre_activation);
-  if (plan.desc.pre_activation == kernel::PreActivation::derivative) operands.push_back(plan.pre_activation);
-  operands.insert(operands.end(), plan.scales.begin(), plan.scales.end());
+  results.insert(results.end(), plan.stored.begin(), plan.stored.end());
+  const NodeId a = plan.a.node, b = plan.b.node;
   const GroupId g = assign_results(std::move(work), results, operands);
-  const IrNode& dot = ir_[dot_result_.at(node).dot];
-  wait_along(g, dot.inputs[0], plan.a);
-  wait_along(g, dot.inputs[1], plan.b);
+  const IrNode& dot = ir_[region.dot];
+  wait_along(g, dot.inputs[0], a);
+  wait_along(g, dot.inputs[1], b);
 }
 
 /// Adds a group of one root, a cumulative reduction or a scatter.

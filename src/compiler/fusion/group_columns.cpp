@@ -21,7 +21,9 @@ constexpr int64_t most_sums = 4;        // for each group: every sum takes regis
 /// over axis 1.
 bool is_column_part(const Ir& ir, NodeId node) {
   const IrNode& n = ir[node];
-  if (n.op != Op::reduce || n.attrs->axes != std::vector<int64_t>{1} || ir[n.inputs[0]].op != Op::reshape) return false;
+  if (n.op != Op::reduce || has_results(n) || n.attrs->axes != std::vector<int64_t>{1} ||
+      ir[n.inputs[0]].op != Op::reshape)
+    return false;
   const Shape& shape = ir[n.inputs[0]].type.shape;
   return shape.size() >= 3 && std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static(); });
 }

@@ -1,46 +1,118 @@
 // Work that libraries add to a matmul or attention: longer epilogues, and results stored as parts of other arrays.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 #include "compiler/fusion/grouper.h"
+#include "compiler/region/dot_prologue.h"
+#include "compiler/schedule/matmul_tiles.h"
+#include "target/target.h"
 
 namespace weft::compiler {
 
-/// Returns the epilogue of a dot: a longer one than generated code computes if a library takes it. cuBLASLt's sums of
-/// 16-bit operands are not used: on Hopper they make a matmul take a third longer, which is twice the time of a pass
-/// over the operand. Sums of the result are computed in the epilogue.
-DotChain Grouper::chain_of(NodeId dot, const NodeCounts& outputs) {
-  const DotChain chain = dot_chain(ir_, users_, outputs, strides_, base_root_, dot);
-  if (!target_ || chain.sum >= 0) return chain;
-  for (const bool followed : {true, false})
-    if (const auto scaled = scaled_chain(ir_, users_, outputs, strides_, base_root_, dot, followed);
-        scaled && library_takes(*scaled))
-      return *scaled;
-  std::optional<DotChain> longer = with_pre_activation(ir_, users_, outputs, strides_, chain);
-  if (!longer) longer = widened_for_scatter(ir_, users_, outputs, chain);
-  if (longer && longer->pre_activation >= 0)
-    if (const auto summed = with_sums(ir_, users_, *longer); summed && library_takes(*summed)) return *summed;
-  return longer && library_takes(*longer) ? *longer : chain;
+namespace {
+
+/// The speed of generated matmuls of 16-bit floats that fill the machine, of a library's: 0.92 to 0.97 on an H200 for n
+/// from 2048 to 8192 (`weft bench gpu-matmul`, with and without --no-libraries).
+constexpr double generated_share = 0.92;
+/// Traffic that takes as long as a launch, where the machine's rates are not known: 3 µs at 30 GB/s.
+constexpr double default_launch_bytes = 1e5;
+
+}  // namespace
+
+/// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
+/// code computes with the least, whichever is faster. cuBLASLt's sums of 16-bit operands are not used: on Hopper they
+/// make a matmul take a third longer, which is twice the time of a pass over the operand. Sums of the result are
+/// computed in the epilogue.
+DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
+  const double launch = target_ ? target_->machine().launch_seconds * target_->machine().bandwidth : 0;
+  const RegionContext cx{ir_, users_, outputs, strides_, base_root_, launch > 0 ? launch : default_launch_bytes};
+  std::vector<DotRegion> all = dot_regions(cx, dot);
+  const auto less = [](const DotRegion& x, const DotRegion& y) { return x.bytes < y.bytes; };
+  DotRegion generated = *std::min_element(all.begin(), all.end(), less);
+  add_operand_sum(cx, generated);
+  if (!target_ || generated.sum >= 0) return generated;
+  const DotRegion* const asked = library_region(all);
+  if (!asked || generated_wins(generated, *asked)) return with_prologues(cx, std::move(generated));
+  if (auto summed = with_row_sums(cx, *asked); summed && library_takes(*summed)) return *summed;
+  return *asked;
 }
 
-/// Returns whether the target's library takes the matmul with its whole chain, given the layouts that its arrays would
-/// have.
-bool Grouper::library_takes(const DotChain& chain) {
-  std::vector<NodeId>
-      tried;  // set for this question alone; copying all strides for each matmul would be quadratic in the layers
+/// Returns the region with the least traffic that a library takes, of equal ones the longest; null if there is none.
+/// Sorts the regions.
+const DotRegion* Grouper::library_region(std::vector<DotRegion>& all) {
+  std::reverse(all.begin(), all.end());
+  std::stable_sort(all.begin(), all.end(), [](const DotRegion& x, const DotRegion& y) { return x.bytes < y.bytes; });
+  const auto asked = std::find_if(all.begin(), all.end(), [&](DotRegion& r) { return library_takes(r); });
+  return asked == all.end() ? nullptr : &*asked;
+}
+
+/// Returns the region with the operands that generated code computes as it loads them. Tensor cores read their operands
+/// from memory as they are.
+DotRegion Grouper::with_prologues(const RegionContext& cx, DotRegion region) const {
+  const Dtype dtype = ir_[ir_[region.dot].inputs[0]].type.dtype;
+  const bool rounds = dtype != float32 || policy_.numerics.tf32;
+  if (rounds && target_->machine().tensor_core_bytes(dtype) > 0) return region;
+  for (size_t side = 0; side < region.prologue.size(); ++side)
+    if (const auto computed = computed_operand(cx, region.dot, side)) {
+      region.prologue[side] = true;
+      region.made.insert(region.made.end(), computed->made.begin(), computed->made.end());
+    }
+  return region;
+}
+
+/// Returns whether generated code is faster although a library computes a shorter region: the traffic that it saves
+/// takes longer than the multiplications lose. A library divides a long contraction over the SMs that a small result
+/// leaves idle; generated code does not.
+bool Grouper::generated_wins(const DotRegion& generated, const DotRegion& asked) const {
+  const target::Machine& machine = target_->machine();
+  const kernel::DotDesc& desc = *asked.asked;
+  const double peak = machine.matmul_flops(desc.a, policy_.numerics.tf32);
+  if (machine.bandwidth <= 0 || peak <= 0 || desc.a.size() != 2 || machine.tensor_core_bytes(desc.a) == 0) return false;
+  const int64_t batches = std::accumulate(desc.batch.begin(), desc.batch.end(), int64_t{1}, std::multiplies<>());
+  const double share = generated_share * matmul_tiling(machine, desc.a, batches, desc.m, desc.n).share;
+  const double saved = (asked.bytes - generated.bytes) / machine.bandwidth;
+  return share > 0 && saved > desc.flops() / peak * (1 / share - 1);
+}
+
+/// Returns the layout that the results of a region share: one that is given, that of an array which is read beside them
+/// element by element, or what their readers prefer.
+Strides Grouper::layout_of(const DotRegion& region) const {
+  const Strides row_major = row_major_strides(ir_[region.result].type.shape);
+  std::vector<NodeId> results = region.stored;
+  results.push_back(region.result);
+  for (const NodeId id : results)
+    if (!strides_[id].empty()) return strides_[id];
+  if (std::any_of(results.begin(), results.end(), [&](NodeId id) { return read_whole(id); })) return row_major;
+  if (region.like >= 0) return strides_[region.like].empty() ? row_major : strides_[region.like];
+  return region.stored.empty() ? preferred_strides(ir_, users_, region.result) : row_major;
+}
+
+/// Asks the target's library for the matmul with its whole region, given the layouts that its arrays would have. Keeps
+/// the answer in the region, and returns whether there is one.
+bool Grouper::library_takes(DotRegion& region) {
+  std::vector<NodeId> tried, marked;  // set for this question alone; copying all of them would be quadratic
   const auto set = [&](NodeId node, Strides s) {
     if (node < 0 || !strides_[node].empty()) return;
     strides_[node] = std::move(s);
     tried.push_back(node);
   };
-  if (chain.pre_activation >= 0)
-    for (const NodeId node : {chain.pre_activation, chain.result}) set(node, row_major_strides(ir_[node].type.shape));
-  set(chain.result, preferred_strides(ir_, users_, chain.result));
-  for (const NodeId operand : ir_[chain.dot].inputs) {
+  set(region.result, layout_of(region));
+  const auto store = [&](NodeId node) {
+    if (!is_leaf(ir_, node) && !base_root_[node]) base_root_[node] = true, marked.push_back(node);
+  };
+  for (const NodeId operand : ir_[region.dot].inputs) {
     const NodeId base = operand_base(ir_, strides_, base_root_, operand);
     set(base, row_major_strides(ir_[base].type.shape));
+    store(base);
   }
-  const bool takes =
-      library_for(plan_dot(ir_, strides_, base_root_, chain, policy_.numerics), *target_, policy_) != nullptr;
+  for (const NodeId node : region.made) store(node);
+  const DotPlan plan = plan_dot(ir_, strides_, base_root_, region, policy_.numerics);
+  region.asked = plan.asked;
+  region.library = library_for(plan, *target_, policy_);
   for (const NodeId node : tried) strides_[node].clear();
-  return takes;
+  for (const NodeId node : marked) base_root_[node] = false;
+  return region.library != nullptr;
 }
 
 /// Stores the gradients of queries, keys and values that come from one matmul as parts of the gradient of its result.

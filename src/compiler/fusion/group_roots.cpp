@@ -22,16 +22,12 @@ void Grouper::find_roots() {
   number_calls();
   lay_out_attention();
   for (NodeId id = 0; id < ir_.size(); ++id)
-    if (ir_[id].op == Op::dot) find_chain(id, outputs);
+    if (ir_[id].op == Op::dot) find_region(id, outputs);
   for (NodeId id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
     if (const NodeId cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
+  for (const DotRegion& region : dots_) mark_operands_of(region);
   for (NodeId id = 0; id < ir_.size(); ++id) mark_operands(id);
   if (target_) mark_scatter_rows();
-  for (const auto& [result, chain] : dot_result_) {
-    for (NodeId operand : {chain.bias, chain.residual})
-      if (operand >= 0) mark(operand);
-    for (NodeId scale : chain.scales) mark(scale);
-  }
   for (NodeId id = 0; id < ir_.size(); ++id)
     if (ir_[id].gemv) mark_gemv_vector(id);
   for (NodeId id = 0; id < ir_.size(); ++id)
@@ -95,30 +91,33 @@ void Grouper::lay_out_attention() {
   }
 }
 
-/// Finds the epilogue of a dot. Its result is the root in the dot's place. `outputs`: escapes of the graph.
-void Grouper::find_chain(NodeId dot, const NodeCounts& outputs) {
-  DotChain chain = chain_of(dot, outputs);
-  if (chain.sum >= 0 && !sum_of_.try_emplace(chain.sum, chain.result).second)
-    chain.sum = -1, chain.summed = kernel::OperandSum::none;
-  const NodeId result = chain.result;
-  if (result != dot) {
-    base_root_[dot] = false;
-    mark(result);
-  }
-  dot_result_[result] = chain;
-  if (chain.pre_activation >= 0) {
-    mark(chain.pre_activation);
-    for (const NodeId node : {result, chain.pre_activation}) strides_[node] = row_major_strides(ir_[node].type.shape);
-    if (chain.pre_activation_is == kernel::PreActivation::stored) pre_activation_of_[chain.pre_activation] = result;
-  }
-  if (strides_[result].empty() && !read_whole(result)) strides_[result] = preferred_strides(ir_, users_, result);
+/// Finds what a dot's kernel computes besides. Its results are roots in the dot's place. `outputs`: escapes of the
+/// graph.
+void Grouper::find_region(NodeId dot, const NodeCounts& outputs) {
+  DotRegion region = region_of(dot, outputs);
+  if (region.sum >= 0 && dot_of_.contains(region.sum)) region.sum = -1, region.summed = kernel::OperandSum::none;
+  base_root_[dot] = false;
+  mark(region.result);
+  for (const NodeId id : region.stored) mark(id);
+  const NodeId result = region.result;
+  strides_[result] = layout_of(region);
+  for (const NodeId id : region.stored) strides_[id] = strides_[result];
+  for (const NodeId id : region.stored) dot_of_[id] = dots_.size();
+  if (region.sum >= 0) dot_of_[region.sum] = dots_.size();
+  dot_of_[result] = dots_.size();
+  dots_.push_back(std::move(region));
 }
 
-/// Marks the operands that a dot, a scatter, a call or a gather reads from memory.
+/// Marks the operands of a dot that lie in memory, and what its prologues and its epilogue read there.
+void Grouper::mark_operands_of(const DotRegion& region) {
+  for (const NodeId operand : region.made) mark(operand);
+  for (size_t side = 0; side < region.prologue.size(); ++side)
+    if (!region.prologue[side]) mark(operand_base(ir_, strides_, base_root_, ir_[region.dot].inputs[side]));
+}
+
+/// Marks the operands that a scatter, a call or a gather reads from memory.
 void Grouper::mark_operands(NodeId id) {
   const IrNode& node = ir_[id];
-  if (node.op == Op::dot)
-    for (NodeId operand : node.inputs) mark(operand_base(ir_, strides_, base_root_, operand));
   if (writes_operand(node.op))
     mark(memory_of(ir_, strides_, base_root_, node.inputs[0]));  // updated in its own buffer, or copied as a whole
   if (is_attention(node)) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/fusion/grouper.h"
+#include "compiler/schedule/work.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -134,10 +135,7 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
       if (cost.loads.size() <= most_loads) unite(cost.loads, c.loads);
       if (cost.scalars.size() <= recompute_scalars) unite(cost.scalars, c.scalars);
     }
-    int scalar = graph::row(n.op).scalar;
-    cost.flops += n.op == Op::random_bits ? 120
-                  : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
-                                          : 0;
+    cost.flops += operations_of(n);
     // A value that is computed once and broadcast to many readers is worth storing, too.
     double repeats = 1;
     for (NodeId user : users_[id])

@@ -47,7 +47,8 @@ class Grouper {
   void number_calls();
   bool read_whole(NodeId node) const;
   void lay_out_attention();
-  void find_chain(NodeId dot, const NodeCounts& outputs);
+  void find_region(NodeId dot, const NodeCounts& outputs);
+  void mark_operands_of(const DotRegion& region);
   void mark_operands(NodeId id);
   void mark_gemv_vector(NodeId reduction);
   void mark_gemv_result(NodeId reduction, const NodeCounts& outputs);
@@ -62,13 +63,17 @@ class Grouper {
   Grouping finish();
 
   void assign(NodeId node);
-  void assign_dot(NodeId node);
+  void assign_dot(const DotRegion& region);
   void assign_alone(NodeId node);
   void assign_call(NodeId node);
   void assign_attention(NodeId node);
   void assign_with_kv_append(std::unique_ptr<Work> work, std::vector<NodeId> results, NodeId cache);
-  DotChain chain_of(NodeId dot, const NodeCounts& outputs);
-  bool library_takes(const DotChain& chain);
+  DotRegion region_of(NodeId dot, const NodeCounts& outputs);
+  const DotRegion* library_region(std::vector<DotRegion>& all);
+  DotRegion with_prologues(const RegionContext& cx, DotRegion region) const;
+  Strides layout_of(const DotRegion& region) const;
+  bool library_takes(DotRegion& region);
+  bool generated_wins(const DotRegion& generated, const DotRegion& asked) const;
   void pack_results(const std::vector<NodeId>& results);
   GroupId assign_results(std::unique_ptr<Work> work, const std::vector<NodeId>& results,
                          const std::vector<NodeId>& operands);
@@ -123,10 +128,9 @@ class Grouper {
   std::map<NodeId, NodeId> updated_;                     // new value of a state → its old value, an input
   IndexedVector<NodeId, std::vector<GroupId>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<GroupId>> by_signature_;
-  std::map<NodeId, DotChain> dot_result_;       // by result: the dot with its epilogue
-  std::map<NodeId, NodeId> pre_activation_of_;  // stored pre-activation → the result of its dot
+  std::vector<DotRegion> dots_;                 // each dot with what its kernel computes besides
+  std::map<NodeId, size_t> dot_of_;             // by result of one of these: its number
   std::map<NodeId, ScatterRows> scatter_rows_;  // by scatter
-  std::map<NodeId, NodeId> sum_of_;             // reductions computed by a dot's epilogue → the dot's result
   std::vector<std::vector<NodeId>> calls_;      // by call: the nodes of its results, ascending
   IndexedVector<NodeId, int> call_of_;          // by node; -1 for others
   std::map<NodeId, PackedResult> packed_;       // results of attention stored as parts of one array

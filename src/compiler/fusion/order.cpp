@@ -134,9 +134,7 @@ bool Orderer::same_address(const Group& group, NodeId output, NodeId input) {
     return call.operands[static_cast<size_t>(call.control->constants) + at] == input &&
            std::count(call.operands.begin(), call.operands.end(), input) == 1;
   }
-  if (group.kind == Group::Kind::dot)
-    return output == group.roots[0].node && group.dot.residual == input && group.dot.a != input &&
-           group.dot.b != input && group.dot.bias != input;
+  if (group.kind == Group::Kind::dot) return output == group.roots[0].node && group.dot.may_overwrite(input);
   return group.kind == Group::Kind::rows && may_overwrite(ir_, grouping_, group, input, output, touched_);
 }
 
@@ -158,7 +156,7 @@ bool Orderer::in_place(NodeId output, NodeId input) {
   return !read_here || (!reshaped && same_address(grouping_.groups[g], output, input));
 }
 
-/// Stores an updated input's new value in place, or adds a copy at the end.
+/// Stores an updated input's new value in place, or adds a copy at the end unless the update is optional.
 void Orderer::update(const Update& update) {
   int output = ir_.outputs[static_cast<size_t>(update.output)], input = ir_.inputs[static_cast<size_t>(update.input)];
   if (output == input) return;
@@ -171,7 +169,7 @@ void Orderer::update(const Update& update) {
     out_.buffer_owner[node] = input;
     for (GroupId reader : readers_[input])
       if (reader != g) precede(reader, g);
-  } else {
+  } else if (!update.optional) {
     out_.last.push_back({node, input, update.output});
   }
 }

@@ -6,6 +6,7 @@
 
 #include "compiler/fusion/group.h"
 #include "compiler/fusion/order.h"
+#include "compiler/schedule/cost.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -13,8 +14,7 @@ namespace weft::compiler {
 namespace {
 
 constexpr int most_attempts = 6;
-constexpr size_t largest_copy = 24;    // roots that one copy may recompute
-constexpr double flops_per_byte = 16;  // operations that cost as much as moving one byte to or from memory
+constexpr size_t largest_copy = 24;  // roots that one copy may recompute
 
 /// When each root is computed and read, by position in the order of groups, and the position with the most live memory.
 class Timeline {
@@ -72,17 +72,19 @@ class Timeline {
 /// What it takes to recompute a root.
 struct Recomputation {
   std::vector<NodeId> roots;  // itself, and those it needs that are no longer live
-  double cost = 0;            // in bytes; operations are converted by flops_per_byte
+  double seconds = 0;         // of moving its bytes and computing, at the machine's stated rates
   int64_t freed = 0;
 };
 
 /// Returns nothing if the copy needs too many roots, or one that is computed neither by a rows group nor by a dot.
-std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const NodeFlags& chosen) {
+std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const NodeFlags& chosen,
+                                     const target::Rates& rates, bool tf32) {
   const Ir& ir = time.ir;
   Recomputation copy;
   std::set<NodeId> seen;
   std::vector<NodeId> pending{node};
   const int when = time.late_read(node);
+  const auto moving = [&](NodeId id) { return static_cast<double>(time.bytes(id)) / rates.memory(); };
   while (!pending.empty()) {
     NodeId id = pending.back();
     pending.pop_back();
@@ -91,23 +93,24 @@ std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const No
     auto at = static_cast<size_t>(id);
     const bool root = time.made[at] >= 0;
     if (is_leaf(ir, id) || (root && id != node && (chosen[at] || !time.in_arena[at] || time.last_read(id) >= when))) {
-      copy.cost += static_cast<double>(time.bytes(id));
+      copy.seconds += moving(id);
       continue;
     }
     if (root) {
       const Group& g = time.grouping.groups[time.grouping.group_of[at]];
       if (g.kind != Group::Kind::rows && g.kind != Group::Kind::dot) return std::nullopt;
       copy.roots.push_back(id);
-      copy.cost += static_cast<double>(time.bytes(id));
+      copy.seconds += moving(id);
       if (copy.roots.size() > largest_copy) return std::nullopt;
     }
     const double points = static_cast<double>(volume(n.inputs.empty() ? n.type.shape : ir[n.inputs[0]].type.shape));
     if (n.op == graph::Op::dot) {
       const auto contracted = static_cast<size_t>(n.attrs->axes[0]);
-      copy.cost += 2.0 * static_cast<double>(volume(n.type.shape)) *
-                   static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound()) / flops_per_byte;
-    } else if (int scalar = graph::row(n.op).scalar; scalar >= 0) {
-      copy.cost += points * kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops / flops_per_byte;
+      const double flops = 2.0 * static_cast<double>(volume(n.type.shape)) *
+                           static_cast<double>(ir[n.inputs[0]].type.shape[contracted].bound());
+      copy.seconds += flops / rates.peak(arithmetic_of(ir[n.inputs[0]].type.dtype, tf32));
+    } else {
+      copy.seconds += points * operations_of(n) / rates.vector;
     }
     pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
   }
@@ -117,20 +120,20 @@ std::optional<Recomputation> copy_of(const Timeline& time, NodeId node, const No
 }
 
 /// Returns the roots to recompute so that the live memory at the busiest step fits, cheapest first.
-NodeFlags choose(const Timeline& time, int64_t budget) {
+NodeFlags choose(const Timeline& time, int64_t budget, const target::Rates& rates, bool tf32) {
   NodeFlags chosen(time.ir.nodes.size());
   std::vector<std::pair<double, NodeId>> candidates;
   for (NodeId id = 0; id < time.ir.size(); ++id) {
     if (!time.idles(id) || time.bytes(id) == 0) continue;
-    if (auto copy = copy_of(time, id, chosen))
-      candidates.emplace_back(copy->cost / static_cast<double>(copy->freed), id);
+    if (auto copy = copy_of(time, id, chosen, rates, tf32))
+      candidates.emplace_back(copy->seconds / static_cast<double>(copy->freed), id);
   }
   std::sort(candidates.begin(), candidates.end());
   int64_t alive = time.peak;
   for (const auto& [price, id] : candidates) {
     if (alive <= budget) break;
     if (chosen[id]) continue;
-    auto copy = copy_of(time, id, chosen);
+    auto copy = copy_of(time, id, chosen, rates, tf32);
     if (!copy) continue;
     for (NodeId root : copy->roots) chosen[root] = true;
     alive -= copy->freed;
@@ -148,6 +151,11 @@ class Copier {
     for (NodeId id = 0; id < time_.ir.size(); ++id) copy(id);
     for (NodeId id : time_.ir.inputs) out_.inputs.push_back(early_[id]);
     for (NodeId id : time_.ir.outputs) out_.outputs.push_back(early_[id]);
+    carry_regions(time_.ir, out_, [&](NodeId id) { return early_[id]; });
+    for (const InlinedRegion& region : time_.ir.regions)  // copies of the function, and what reads a copied argument
+      if (const NodeId input = late_[region.input], result = late_[region.result];
+          input >= 0 && result >= 0 && result != early_[region.result])
+        out_.regions.push_back({region.name, input, result});
     return eliminate_dead_code(std::move(out_));
   }
 
@@ -199,10 +207,11 @@ class Copier {
 
 Ir recompute(Ir ir, const std::vector<Layout>& layouts, const std::vector<Update>& updates, const Policy& policy,
              const target::Target& target) {
+  const target::Rates rates = target::stated_rates(target.machine());
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     const Timeline time(ir, layouts, updates, policy, target);
     if (time.peak <= policy.memory_budget) break;
-    const NodeFlags chosen = choose(time, policy.memory_budget);
+    const NodeFlags chosen = choose(time, policy.memory_budget, rates, policy.numerics.tf32);
     if (std::none_of(chosen.begin(), chosen.end(), [](bool c) { return c; })) break;
     ir = Copier(time, chosen).run();
   }

@@ -189,12 +189,8 @@ class OrderVerifier {
     switch (group.kind) {
       case Group::Kind::rows: return rows(c, pairs);
       case Group::Kind::dot:
-        for (const auto& [node, root] : pairs) {
-          const DotPlan& plan = group.dot;
-          const bool elsewhere = plan.a == node || plan.b == node || plan.bias == node ||
-                                 std::find(plan.scales.begin(), plan.scales.end(), node) != plan.scales.end();
-          c.require(root == group.roots[0].node && plan.residual == node && !elsewhere, here, node);
-        }
+        for (const auto& [node, root] : pairs)
+          c.require(root == group.roots[0].node && group.dot.may_overwrite(node), here, node);
         return;
       case Group::Kind::call:
         for (const auto& [node, root] : pairs) carry(c, node, root);
@@ -281,7 +277,7 @@ class OrderVerifier {
     for (const Update& update : updates_) {
       const int output = ir_.outputs[static_cast<size_t>(update.output)],
                 input = ir_.inputs[static_cast<size_t>(update.input)];
-      require(output == input || memory.in_memory_of(input) == output_node(ir_, output),
+      require(output == input || update.optional || memory.in_memory_of(input) == output_node(ir_, output),
               "an updated input holds its new value at the end", input);
     }
     for (size_t k = 0; k < ir_.outputs.size(); ++k) {

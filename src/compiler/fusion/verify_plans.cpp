@@ -82,8 +82,12 @@ class DotVerifier {
     const NodeId dot = dot_of(c_);
     const IrNode& n = ir_[dot];
     sizes(n);
-    view(n.inputs[0], plan_.a, plan_.a_offset, desc_.a, side(desc_.a_batch, desc_.m, desc_.a_m, desc_.k, desc_.a_k));
-    view(n.inputs[1], plan_.b, plan_.b_offset, desc_.b, side(desc_.b_batch, desc_.k, desc_.b_k, desc_.n, desc_.b_n));
+    if (plan_.a_prologue.empty())
+      view(n.inputs[0], plan_.a, desc_.a, side(desc_.a_batch, desc_.m, desc_.a_m, desc_.k, desc_.a_k));
+    else prologue(n.inputs[0], plan_.a_prologue, desc_.m);
+    if (plan_.b_prologue.empty())
+      view(n.inputs[1], plan_.b, desc_.b, side(desc_.b_batch, desc_.k, desc_.b_k, desc_.n, desc_.b_n));
+    else prologue(n.inputs[1], plan_.b_prologue, desc_.n);
     require(desc_.c == ir_[result_].type.dtype, "a matmul's dtypes are its descriptor's");
     require(side(desc_.c_batch, desc_.m, desc_.c_m, desc_.n, desc_.c_n) ==
                 axes_of(ir_[result_].type.shape, c_.grouping.strides[result_]),
@@ -95,14 +99,10 @@ class DotVerifier {
   void require(bool ok, std::string_view rule) const { c_.require(ok, rule, result_); }
 
   void operands() const {
-    for (const NodeId id : {plan_.a, plan_.b}) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
-    std::vector<NodeId> more{plan_.bias, plan_.residual, plan_.pre_activation, plan_.sum};
-    more.insert(more.end(), plan_.scales.begin(), plan_.scales.end());
-    for (const NodeId id : more)
-      if (id != -1) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
-    const bool written = desc_.pre_activation == kernel::PreActivation::stored;
-    results_are(c_, {result_, plan_.sum, written ? plan_.pre_activation : NodeId{}},
-                "a matmul's group makes its results");
+    for (const NodeId id : plan_.reads()) c_.require(c_.in_memory(id), "a matmul's operand lies in memory", id);
+    std::vector<NodeId> results{result_, plan_.sum};
+    results.insert(results.end(), plan_.stored.begin(), plan_.stored.end());
+    results_are(c_, results, "a matmul's group makes its results");
   }
 
   void sizes(const IrNode& n) const {
@@ -127,33 +127,60 @@ class DotVerifier {
     return canonical(std::move(out));
   }
 
-  void view(NodeId operand, NodeId node, int64_t offset, Dtype dtype, const Axes& lies) const {
-    require(ir_[operand].type.dtype == dtype && ir_[node].type.dtype == dtype,
+  void view(NodeId operand, const OperandView& at, Dtype dtype, const Axes& lies) const {
+    require(ir_[operand].type.dtype == dtype && ir_[at.node].type.dtype == dtype,
             "a matmul's dtypes are its descriptor's");
     if (desc_.k == 0 || volume(ir_[result_].type.shape) == 0) return;  // nothing is read
     const auto view = strided_view(ir_, c_.grouping.strides, c_.grouping.is_root, operand);
-    c_.require(
-        view && view->node == node && view->offset == offset && axes_of(ir_[operand].type.shape, view->strides) == lies,
-        "a matmul's operand lies as its descriptor says", operand);
+    c_.require(view && view->node == at.node && view->offset == at.offset &&
+                   axes_of(ir_[operand].type.shape, view->strides) == lies,
+               "a matmul's operand lies as its descriptor says", operand);
+  }
+
+  /// Requires that each array exists, has its step's dtype, and is not read past its end.
+  void reach(const std::vector<kernel::EpilogueOperand>& operands, const std::vector<OperandView>& views, int64_t m,
+             int64_t n, const char* rule) const {
+    require(operands.size() == views.size(), rule);
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const kernel::EpilogueOperand& x = operands[k];
+      const graph::Type& type = ir_[views[k].node].type;
+      int64_t last = views[k].offset + (m - 1) * x.m + (n - 1) * x.n;
+      for (size_t axis = 0; axis < x.batch.size(); ++axis) last += (desc_.batch[axis] - 1) * x.batch[axis];
+      c_.require(type.dtype == x.dtype && x.batch.size() == desc_.batch.size() &&
+                     (last < volume(type.shape) || volume(ir_[result_].type.shape) == 0 || desc_.k == 0),
+                 rule, views[k].node);
+    }
+  }
+
+  void prologue(NodeId operand, const DotPrologue& p, int64_t extent) const {
+    constexpr const char* rule = "what a matmul computes of an operand is the operand";
+    kernel::verify(p.steps, true);
+    require(p.steps.steps[static_cast<size_t>(p.steps.result)].dtype == ir_[operand].type.dtype && !plan_.library,
+            rule);
+    reach(p.steps.operands, p.operands, extent, desc_.k, rule);
   }
 
   void epilogue() const {
     constexpr const char* rule = "what follows a matmul is its descriptor's";
-    require(desc_.bias == (plan_.bias >= 0) && desc_.residual == (plan_.residual >= 0) &&
-                (desc_.sum != kernel::OperandSum::none) == (plan_.sum >= 0) &&
-                (desc_.pre_activation != kernel::PreActivation::none) == (plan_.pre_activation >= 0) &&
-                desc_.scales == static_cast<int64_t>(plan_.scales.size()),
+    const kernel::Epilogue& e = plan_.epilogue;
+    kernel::verify(e);
+    require(!e.steps.empty() && e.stored.size() == plan_.stored.size() &&
+                e.steps[static_cast<size_t>(e.result)].dtype == desc_.c &&
+                (desc_.sum != kernel::OperandSum::none) == (plan_.sum >= 0),
             rule);
-    const graph::Type& result = ir_[result_].type;
-    if (plan_.bias >= 0) c_.require(volume(ir_[plan_.bias].type.shape) == desc_.n, rule, plan_.bias);
-    for (const NodeId id : {plan_.residual, plan_.pre_activation})
-      if (id >= 0)
-        c_.require(ir_[id].type == result && c_.grouping.strides[id] == c_.grouping.strides[result_], rule, id);
-    for (const NodeId id : plan_.scales) c_.require(volume(ir_[id].type.shape) == 1, rule, id);
+    reach(e.operands, plan_.operands, desc_.m, desc_.n, rule);
+    for (size_t k = 0; k < plan_.stored.size(); ++k) {
+      const NodeId id = plan_.stored[k];
+      c_.require(ir_[id].type.dtype == e.steps[static_cast<size_t>(e.stored[k])].dtype &&
+                     ir_[id].type.shape == ir_[result_].type.shape &&
+                     c_.grouping.strides[id] == c_.grouping.strides[result_],
+                 rule, id);
+    }
     const int64_t sums = desc_.sum == kernel::OperandSum::a   ? desc_.m
                          : desc_.sum == kernel::OperandSum::b ? desc_.n
                                                               : desc_.m / kernel::rows_of_a_sum * desc_.n;
     if (plan_.sum >= 0) c_.require(volume(ir_[plan_.sum].type.shape) == sums, rule, plan_.sum);
+    require(!plan_.library || plan_.asked, "a library is asked for what it computes");
   }
 
   const GroupCheck& c_;
@@ -329,10 +356,7 @@ std::vector<NodeId> planned_reads(const GroupCheck& check) {
     if (plan.region.derivative) reads.insert(reads.end(), {plan.o.node, plan.lse.node, plan.g.node});
   }
   if (group.kind == Group::Kind::dot) {
-    const DotPlan& plan = group.dot;
-    reads = {plan.a, plan.b, plan.bias, plan.residual};
-    if (plan.desc.pre_activation == kernel::PreActivation::derivative) reads.push_back(plan.pre_activation);
-    reads.insert(reads.end(), plan.scales.begin(), plan.scales.end());
+    reads = group.dot.reads();
   }
   std::erase(reads, -1);
   return reads;

@@ -98,8 +98,9 @@ class RowsVerifier {
   void column(const Root& root) const {
     constexpr const char* rule = "a column root has a value for each part of the rows and each column";
     const IrNode& n = ir_[root.node];
-    c_.require(n.op == Op::reduce && n.attrs->axes == std::vector<int64_t>{1} && !n.type.shape.empty(), rule,
-               root.node);
+    c_.require(
+        n.op == Op::reduce && !has_results(n) && n.attrs->axes == std::vector<int64_t>{1} && !n.type.shape.empty(),
+        rule, root.node);
     const Shape& shape = ir_[n.inputs[0]].type.shape;
     const int64_t each = shape[1].bound();
     int64_t rows = 1;
@@ -298,7 +299,9 @@ void PointWalk::walk(size_t number) {
   IndexTuples positions;
   std::vector<std::tuple<int, int, bool>> pending;
   const bool reduces = root.kind == RootKind::reduce || root.kind == RootKind::column;
-  if (reduces) pending.emplace_back(ir[root.node].inputs[0], positions.of(operand_index(root)), false);
+  if (reduces)
+    for (const NodeId input : ir[root.node].inputs)
+      pending.emplace_back(input, positions.of(operand_index(root)), false);
   else pending.emplace_back(root.node, positions.of(copy(root.index)), false);
   bool body = !reduces;
   while (!pending.empty()) {

@@ -2,6 +2,8 @@
 // one more axis of 2.
 #include "compiler/ir/complex.h"
 
+#include <deque>
+
 #include "graph/complex/complex.h"
 
 namespace weft::compiler {
@@ -32,22 +34,26 @@ class ComplexProgram : public Program {
   ComplexProgram(const graph::Graph& graph, std::shared_ptr<const Program> inner)
       : inner_(std::move(inner)), inputs_(which_complex(graph.inputs)), outputs_(which_complex(graph.outputs)) {}
 
-  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
-                                  std::span<const int64_t> symbols) const override {
-    std::vector<graph::Storage> real(inputs.begin(), inputs.end());
+  std::vector<Output> execute(std::span<const graph::Storage* const> inputs,
+                              std::span<const int64_t> symbols) const override {
+    std::vector<const graph::Storage*> real(inputs.begin(), inputs.end());
+    std::deque<graph::Storage> seen_as_real;
     for (size_t k = 0; k < real.size() && k < inputs_.size(); ++k)
-      if (inputs_[k]) real[k] = as_real(std::move(real[k]));
-    std::vector<graph::Storage> out = inner_->run(real, symbols);
+      if (inputs_[k]) real[k] = &seen_as_real.emplace_back(as_real(*inputs[k]));
+    std::vector<Output> out = inner_->execute(real, symbols);
     for (size_t k = 0; k < out.size(); ++k)
-      if (outputs_[k]) out[k] = as_complex(std::move(out[k]));
+      if (outputs_[k] && out[k].input < 0) out[k].storage = as_complex(std::move(out[k].storage));
     return out;
   }
-  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override {
-    return inner_->bind(symbols);
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols, void* arena) const override {
+    return inner_->bind(symbols, arena);
   }  // the same addresses
+  int input_of(size_t output) const override { return inner_->input_of(output); }
+  bool recordable() const override { return inner_->recordable(); }
   const std::vector<const Symbol*>& symbols() const override { return inner_->symbols(); }
   const Stats& stats() const override { return inner_->stats(); }
   const std::vector<StepInfo>& steps() const override { return inner_->steps(); }
+  std::vector<Prediction> predict(const target::Rates& rates) const override { return inner_->predict(rates); }
   int64_t number() const override { return inner_->number(); }
   std::string print(const std::string& stage) const override { return inner_->print(stage); }
 

@@ -40,6 +40,31 @@ Group Group::copy() const {
   return out;
 }
 
+std::string DotPlan::to_string() const {
+  if (asked) return asked->to_string();
+  std::string text = desc.to_string();
+  if (!a_prologue.empty()) text += " a(" + a_prologue.steps.to_string() + ")";
+  if (!b_prologue.empty()) text += " b(" + b_prologue.steps.to_string() + ")";
+  return epilogue.empty() ? text : text + " " + epilogue.to_string();
+}
+
+std::vector<NodeId> DotPlan::reads() const {
+  std::vector<NodeId> nodes{a.node, b.node};
+  for (const std::vector<OperandView>* list : {&a_prologue.operands, &b_prologue.operands, &operands})
+    for (const OperandView& x : *list) nodes.push_back(x.node);
+  return nodes;
+}
+
+bool DotPlan::may_overwrite(NodeId node) const {
+  const auto is = [&](const OperandView& x) { return x.node == node; };
+  const std::vector<NodeId> all = reads();
+  if (is(a) || is(b) || std::count(all.begin(), all.end(), node) != 1) return false;
+  if (library && !(asked->residual && is(asked_operands[asked->bias ? 3 : 2]))) return false;
+  const auto at = std::find_if(operands.begin(), operands.end(), is);
+  const kernel::EpilogueOperand& x = epilogue.operands[static_cast<size_t>(at - operands.begin())];
+  return at->offset == 0 && x.dtype == desc.c && x.m == desc.c_m && x.n == desc.c_n && x.batch == desc.c_batch;
+}
+
 NodeId output_node(const Ir& ir, NodeId output) {
   NodeId node = output;
   while (ir[node].op == Op::reshape) node = ir[node].inputs[0];
@@ -62,7 +87,7 @@ std::string print(const Ir& ir, const Grouping& grouping) {
     for (const DomainVariable& v : group.domain)
       text += fmt::format(" {}{}<{}", v.inner ? "inner " : "", ix::to_string(v.var),
                           v.extent.symbol() ? v.extent.symbol()->name : std::to_string(v.extent.bound()));
-    if (group.kind == Group::Kind::dot) text += " " + group.dot.desc.to_string();
+    if (group.kind == Group::Kind::dot) text += " " + group.dot.to_string();
     if (group.kind == Group::Kind::call) text += " " + group.call.desc.to_string();
     text += fmt::format(" reads %{}\n", fmt::join(group.reads, " %"));
     const char* root_kinds[] = {"reduce", "full", "row", "column"};

@@ -10,6 +10,11 @@
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/ir.h"
 #include "kernel/describe/desc.h"
+#include "kernel/describe/epilogue.h"
+
+namespace weft::target {
+class LibraryCall;
+}
 
 namespace weft::compiler {
 
@@ -28,16 +33,42 @@ struct Root {
                                 // only; columns: (part, inner)
 };
 
-/// A dot as a library descriptor over bounds, with the buffers behind its operands. `symbols[k]` is the symbolic extent
-/// of batch axis k, then of m, n, k.
+/// A node's buffer, from an element on.
+struct OperandView {
+  NodeId node;
+  int64_t offset = 0;  // elements
+};
+
+/// How an operand of a dot is computed as it is loaded, from arrays that are roots or leaves. Empty: the operand lies
+/// in memory as it is.
+struct DotPrologue {
+  kernel::Epilogue steps;
+  std::vector<OperandView> operands;
+  bool empty() const { return operands.empty(); }
+};
+
+/// A dot with its epilogue. `desc` is the product over bounds, without epilogue; C's dtype is that of the epilogue's
+/// result. `symbols[k]` is the symbolic extent of batch axis k, then of m, n, k.
 struct DotPlan {
   kernel::DotDesc desc;
-  NodeId a, b, bias, residual;         // roots or leaves
-  NodeId pre_activation;               // of the activation: a root of this group (written), or another's (derivative)
-  NodeId sum;                          // the root that is the sum of an operand
-  std::vector<NodeId> scales;          // roots or leaves of one element
-  int64_t a_offset = 0, b_offset = 0;  // elements
-  std::vector<Dim> extents;            // batch…, m, n, k as Dims
+  kernel::Epilogue epilogue;
+  OperandView a, b;  // roots or leaves; of a prologue the largest of its arrays
+  DotPrologue a_prologue, b_prologue;
+  std::vector<OperandView> operands;  // of the epilogue: roots or leaves
+  std::vector<NodeId> stored;         // roots of this group: the epilogue's further arrays
+  NodeId sum;                         // the root that sums an operand, or rows of the result
+  std::vector<Dim> extents;           // batch…, m, n, k as Dims
+  // How a library is asked: the whole in a library's terms, and its operands but C (region/library_epilogue.h). Nothing
+  // if a library's descriptor cannot say the epilogue.
+  std::optional<kernel::DotDesc> asked;
+  std::vector<OperandView> asked_operands;
+  std::shared_ptr<const target::LibraryCall> library;  // its answer; null: generated code
+  std::string to_string() const;                       // "dot f32 []x8x64x32 +bias gelu_tanh"
+  /// Returns whether C may be stored in the buffer of `node`: it is an operand of the epilogue alone, read at the
+  /// element that is stored; of a library the residual, which it reads first.
+  bool may_overwrite(NodeId node) const;
+  /// Returns the roots and leaves that the kernel reads, A and B first; some may be listed twice.
+  std::vector<NodeId> reads() const;
 };
 
 /// A call as a descriptor, with the nodes in whose buffers its operands lie, row-major, and its results (-1 where one

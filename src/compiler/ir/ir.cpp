@@ -9,13 +9,17 @@
 #include "compiler/ir/index_map.h"
 #include "graph/control/control.h"
 #include "graph/table.h"
+#include "graph/walks/inlined.h"
 
 namespace weft::compiler {
 
 using graph::Op;
 
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
-  graph::Graph inlined = graph::share_extended(graph::inline_composites(source.graph, kept));
+  std::vector<graph::InlinedComposite> regions;
+  const graph::Graph shared = graph::share_extended(graph::inline_composites(source.graph, kept, regions));
+  // Work that leaves a scan may have composites of its own.
+  const graph::Graph inlined = graph::inline_composites(graph::simplify_scans(shared, kept), kept, regions);
   Ir ir;
   FlatMap ids;
   const auto nodes = graph::topological(inlined.outputs);
@@ -34,17 +38,30 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
   for (const auto& node : nodes) {
     if (!ids.insert(node.get(), ir.size()).second) continue;
     check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
-    check(node->outputs() == 1 || is_call(node->op()), "import", "a primitive with several results");
+    const bool several = is_call(node->op()) || (node->op() == Op::reduce && node->outputs() > 1);
+    check(node->outputs() == 1 || several, "import", "a primitive with several results");
     for (int k = 0; k < node->outputs(); ++k) {
       IrNode flat{node->op(), {}, node->shared_attrs(), node->types()[static_cast<size_t>(k)], true};
       flat.output = k;
-      if (is_call(node->op())) flat.results = node->types();
+      if (several) flat.results = node->types();
       for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
       ir.nodes.push_back(std::move(flat));
     }
   }
   for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);
+  for (graph::InlinedComposite& region : regions) {
+    const int input = ids.find(region.input.node.get()), result = ids.find(region.result.node.get());
+    if (input >= 0 && result >= 0)
+      ir.regions.push_back({std::move(region.name), input + region.input.index, result + region.result.index});
+  }
   return ir;
+}
+
+void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed) {
+  for (const InlinedRegion& region : from.regions) {
+    const NodeId input = renamed(region.input), result = renamed(region.result);
+    if (input >= 0 && result >= 0 && input != result) to.regions.push_back({region.name, input, result});
+  }
 }
 
 Ir eliminate_dead_code(Ir ir) {
@@ -65,6 +82,7 @@ Ir eliminate_dead_code(Ir ir) {
   }
   for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
   for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
+  carry_regions(ir, result, [&](NodeId id) { return renumbered[id]; });
   return result;
 }
 
@@ -90,6 +108,10 @@ bool is_movement(Op op) {
 bool is_elementwise(Op op) { return op >= Op::neg && op <= Op::bitcast; }
 
 bool is_call(Op op) { return op == Op::call || op == Op::composite || graph::is_control(op); }
+
+bool has_results(const IrNode& node) {
+  return is_call(node.op) || (node.op == Op::reduce && kernel::components_of(node.attrs->reducer) > 1);
+}
 
 bool is_attention(const IrNode& node) {
   return node.op == Op::composite && node.attrs->composite->attention.has_value();
@@ -155,6 +177,7 @@ std::string print(const Ir& ir, NodeId id) {
   list("window", node.attrs->window);
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
   if (node.op == Op::reduce) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
+  if (node.op == Op::reduce && has_results(node)) text += fmt::format(" result {}", node.output);
   return text + " : " + graph::to_string(node.type);
 }
 
@@ -169,7 +192,7 @@ Digest digest(const Source& source) {
   h.digest(graph::digest(source.graph));
   for (const Layout& layout : source.layouts)
     h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
-  for (const Update& update : source.updates) h.number(update.output).number(update.input);
+  for (const Update& update : source.updates) h.number(update.output).number(update.input).number(update.optional);
   return h.finish();
 }
 

@@ -22,23 +22,32 @@ struct IrNode {
   graph::Type type;
   bool row_major = true;                  // of a parameter: how its data lies
   int output = 0;                         // which of the operator's results this node is
-  std::vector<graph::Type> results = {};  // of a call: the types of all its results
+  std::vector<graph::Type> results = {};  // of an operator with several (a call, a reducer whose state has several
+                                          // components): the types of all of them
   bool gemv = false;                      // a sum that was a GEMV (rewrite/gemv.h)
   bool scaled = false;  // of a GEMV: its vector is computed inside the kernel (a norm); of another reduction: it reads
                         // that vector alone, so it is the same for all rows of the matrix
   bool fused = false;   // an addition whose second term, a product, is not rounded before: a fused multiply-add
   bool materialized = false;  // stored, although it could be computed where it is read
   // A label of where the node came from: 0; one more for what a round of rematerialization places behind the busiest
-  // step, copies and all else (fusion/rematerialize.h); one less than its reader's for the element that one_hot_gather
+  // step, copies and all else (fusion/rematerialize.h); one less than its reader's for the element that one_hot_sum
   // reads. Labels are compared for equality alone: roots of different phases never share a rows group. They carry no
   // order; when a group runs follows from what it reads and overwrites.
   int phase = 0;
+};
+
+/// A composite that was inlined: the value of node `result` is name(`input`). Passes that replace nodes carry it along
+/// and drop it where one of the nodes goes, so that a function that a library has is known by its name.
+struct InlinedRegion {
+  std::string name;
+  NodeId input, result;
 };
 
 struct Ir {
   IndexedVector<NodeId, IrNode> nodes;
   std::vector<NodeId> inputs;  // parameter nodes, in the order of the Program's inputs
   std::vector<NodeId> outputs;
+  std::vector<InlinedRegion> regions;
 
   const IrNode& operator[](NodeId id) const { return nodes[id]; }
   int size() const { return static_cast<int>(nodes.size()); }
@@ -47,6 +56,9 @@ struct Ir {
 /// Converts a source graph: inlines composites except those for which `kept` holds, which become calls. Simplifies
 /// nothing.
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
+/// Adds to `to` the inlined regions of `from`, whose nodes `renamed` maps to those of `to`; -1 drops a region.
+void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed);
+
 /// Lists for each node the nodes that read it: each once, ascending.
 class Users {
  public:
@@ -65,6 +77,8 @@ bool is_movement(graph::Op op);
 bool is_elementwise(
     graph::Op op);           // one output element from the input elements at the same index; cast and bitcast included
 bool is_call(graph::Op op);  // a routine on whole arrays: calls, composites that were kept, control flow
+/// Returns whether the node is one of several results: of a call, or a component of a reducer's state.
+bool has_results(const IrNode& node);
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
 /// The two nodes that attention of one query over many keys is split into (schedule/split_attention.h), as
 /// attrs.integers[0]; of `pieces`, their number and their keys follow.

@@ -34,6 +34,7 @@ class IrVerifier {
     }
     inputs();
     outputs();
+    regions();
   }
 
  private:
@@ -57,10 +58,12 @@ class IrVerifier {
             "the number of operands is the operator's", id);
   }
 
-  /// A call's nodes each are one of its results; any other operator has one.
+  /// The nodes of a call, or of a reduction of states with several components, each are one of its results; any other
+  /// operator has one.
   void result(NodeId id) const {
     const IrNode& n = ir_[id];
-    if (!is_call(n.op)) return require(n.output == 0 && n.results.empty(), "only calls have several results", id);
+    if (!has_results(n))
+      return require(n.output == 0 && n.results.empty(), "only calls and states of reducers have several results", id);
     require(n.output >= 0 && n.output < static_cast<int>(n.results.size()), "the call has this result", id);
     require(n.results[static_cast<size_t>(n.output)] == n.type, "a call's node has its result's type", id);
   }
@@ -92,9 +95,9 @@ class IrVerifier {
     } catch (const std::out_of_range& e) {
       fail(fmt::format("attributes and operands fit the operator ({})", e.what()), id);
     }
-    if (is_call(n.op)) {
+    if (has_results(n)) {
       require(expected == n.results, "a call's results follow from its rule", id);
-      derived_call_ = id;
+      if (is_call(n.op)) derived_call_ = id;
     } else if (!(expected[0] == n.type)) {
       fail(fmt::format("the type follows from the operator's row, which gives {}", graph::to_string(expected[0])), id);
     }
@@ -171,6 +174,15 @@ class IrVerifier {
     }
     for (NodeId id = 0; id < ir_.size(); ++id)
       require(ir_[id].op != Op::parameter || listed[id], "a parameter is an input", id);
+  }
+
+  void regions() const {
+    for (const InlinedRegion& region : ir_.regions) {
+      const auto exists = [&](NodeId id) { return id >= 0 && id < ir_.size(); };
+      check(exists(region.input) && exists(region.result), "verify",
+            fmt::format("the argument and the result of an inlined region exist: {} %{} %{}", region.name, region.input,
+                        region.result));
+    }
   }
 
   void outputs() const {

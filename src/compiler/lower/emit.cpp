@@ -238,12 +238,50 @@ Value Emitter::philox(Value key0, Value key1, Expr at) {
                    b_.select(is(2), word(ScalarOp::philox2), word(ScalarOp::philox3)));
 }
 
-/// Emits random bits. Threefry words have MLX's layout: with N words and h = N/2, a counter pairs words i and i + h +
-/// (N odd); the middle word of an odd N has counter (h, 0).
+/// Returns the two counter words of a Threefry call. `low`: the first. `words`: of the whole array; where it is odd,
+/// the middle word's call has a second counter of 0.
+std::pair<Value, Value> Emitter::threefry_counters(Value low, int64_t words) {
+  const Dtype t = b_.type(low).dtype;
+  const auto number = [&](int64_t v) { return b_.constant(t, Number::of_int(v)); };
+  Value high = b_.add(low, number(words - words / 2));
+  if (words % 2 == 1) high = b_.select(b_.scalar(ScalarOp::eq, {low, number(words / 2)}), number(0), high);
+  return {b_.cast(low, uint32), b_.cast(high, uint32)};
+}
+
+/// Emits Threefry words in MLX's layout: of N words, with h = N/2 rounded up, a counter pairs words i and i + h. Where
+/// the index says which word of its counter an element is, that word alone is emitted: the elements of a tile then
+/// have consecutive counters, and the expansion of both words of a counter shares their rounds.
+Value Emitter::threefry(Value key0, Value key1, Expr at, int64_t words) {
+  const int64_t cut = std::max<int64_t>(1, words - words / 2);
+  const Dtype t = words <= INT32_MAX ? int32 : int64;
+  const auto drawn = [&](ScalarOp op, const std::pair<Value, Value>& counters) {
+    return b_.scalar(op, {key0, key1, counters.first, counters.second});
+  };
+  const Expr half = at / cut;
+  if (on_lanes(half)) {
+    const Value i = iota(at, t), end = b_.constant(t, Number::of_int(cut)), first = b_.lt(i, end);
+    const auto counters = threefry_counters(b_.select(first, i, b_.sub(i, end)), words);
+    return b_.select(first, drawn(ScalarOp::threefry0, counters), drawn(ScalarOp::threefry1, counters));
+  }
+  const Expr low = at % cut, size = group_.cx->constant(words);
+  // Rows that a program computes together may have both words of a counter.
+  const Key keys[] = {{-1, {low.get(), size.get()}, nullptr}, {-1, {low.get(), size.get(), low.get()}, nullptr}};
+  const Value *first = find(keys[0]), *second = find(keys[1]);
+  if (!first || !second) {
+    const auto made = threefry_counters(iota(low, t), words);
+    first = &(scopes_.back()[keys[0]] = made.first);
+    second = &(scopes_.back()[keys[1]] = made.second);
+  }
+  const std::pair<Value, Value> counters(*first, *second);
+  if (half.is_constant(0)) return drawn(ScalarOp::threefry0, counters);
+  if (half.is_constant(1)) return drawn(ScalarOp::threefry1, counters);
+  return b_.select(predicate(half), drawn(ScalarOp::threefry1, counters), drawn(ScalarOp::threefry0, counters));
+}
+
+/// Emits random bits: a function of the key and of the element's position in what the key draws.
 Value Emitter::random_bits(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   ix::Context& icx = *group_.cx;
-  int64_t words = volume(n.attrs->shape), half = words / 2, odd = words % 2;
   auto lead = static_cast<std::ptrdiff_t>(index.size() - n.attrs->shape.size());  // axes of the keys
   Expr at = ix::linear(icx, std::vector<Expr>(index.begin() + lead, index.end()), row_major_strides(n.attrs->shape));
   std::vector<Expr> word(index.begin(), index.begin() + lead);
@@ -252,15 +290,7 @@ Value Emitter::random_bits(NodeId node, const std::vector<Expr>& index, Expr val
   word.back() = icx.constant(1);
   Value key1 = value(n.inputs[0], word, valid);
   if (n.attrs->generator == graph::Generator::philox) return philox(key0, key1, at);
-  Value i = index_value(at), cut = b_.index(half + odd);
-  Value first = b_.lt(i, cut);
-  Value low = b_.select(first, i, b_.sub(i, cut));
-  Value high = b_.add(low, cut);
-  if (odd) high = b_.select(b_.scalar(ScalarOp::eq, {low, b_.index(half)}), b_.index(0), high);
-  Value c0 = b_.cast(low, uint32), c1 = b_.cast(high, uint32);
-  Value word0 = b_.scalar(ScalarOp::threefry0, {key0, key1, c0, c1});
-  Value word1 = b_.scalar(ScalarOp::threefry1, {key0, key1, c0, c1});
-  return b_.select(first, word0, word1);
+  return threefry(key0, key1, at, volume(n.attrs->shape));
 }
 
 Value Emitter::elementwise(NodeId node, const std::vector<Expr>& index, Expr valid) {
@@ -359,6 +389,9 @@ void Emitter::walk(NodeId node, const std::vector<Expr>& index,
     pending.pop_back();
     if (!seen.insert(key(id, at, {})).second || !visit(id, at)) continue;
     const IrNode& n = cx_.ir[id];
+    if (!is_memory(id) && n.op == Op::concat)
+      for (Access& access : push_concat(*group_.cx, cx_.ir, id, at))
+        if (access.valid.is_constant(1)) pending.emplace_back(access.node, std::move(access.index));
     // A value under a condition or at a gathered index may not be needed everywhere.
     if (is_memory(id) || n.op == Op::concat || n.op == Op::gather || n.op == Op::random_bits || n.inputs.empty())
       continue;

@@ -126,6 +126,8 @@ class Emitter {
   kernel::Value concat(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value gather(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value random_bits(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  std::pair<kernel::Value, kernel::Value> threefry_counters(kernel::Value low, int64_t words);
+  kernel::Value threefry(kernel::Value key0, kernel::Value key1, ix::Expr at, int64_t words);
   kernel::Value philox(kernel::Value key0, kernel::Value key1, ix::Expr at);
   kernel::Value elementwise(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value load(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);

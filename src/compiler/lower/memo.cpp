@@ -90,10 +90,16 @@ class PlanKey {
   PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }
 
   void dot(const DotPlan& plan, NodeId result) {
-    h_.digest(plan.desc.digest()).number(plan.a_offset).number(plan.b_offset);
+    h_.digest(plan.desc.digest()).number(plan.a.offset).number(plan.b.offset);
+    for (const kernel::Epilogue* e : {&plan.epilogue, &plan.a_prologue.steps, &plan.b_prologue.steps}) e->hash(h_);
     for (const Dim& d : plan.extents) dim(d);
-    for (const NodeId id : {plan.a, plan.b, plan.bias, plan.residual, plan.sum, result}) node(id);
-    for (const NodeId id : plan.scales) node(id);
+    for (const NodeId id : {plan.a.node, plan.b.node, plan.sum, result}) node(id);
+    for (const std::vector<OperandView>* list : {&plan.operands, &plan.a_prologue.operands, &plan.b_prologue.operands})
+      for (const OperandView& x : *list) {
+        node(x.node);
+        h_.number(x.offset);
+      }
+    for (const NodeId id : plan.stored) node(id);
   }
 
   void attention(const AttentionPlan& plan) {

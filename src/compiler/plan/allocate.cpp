@@ -62,6 +62,7 @@ class Allocation {
   }
 
   void fill_in(Step& step) const {
+    for (Traffic& t : step.traffic) t.location = plan_.locations.at(t.node);
     for (size_t s = 0; s < step.segments.size(); ++s)
       for (const NodeId node : step.nodes[s]) step.segments[s].buffers.push_back(plan_.locations.at(node));
     if (!step.segments.empty()) return;

@@ -13,13 +13,13 @@ bool StepMaker::call_library(GroupId g) {
   const DotPlan& plan = grouping_.groups[g].dot;
   if (tuned_.variants[g] == Variant::own) return false;
   Step step;
-  step.call = library_for(plan, target_, policy_);
+  step.call = plan.library;
   if (!step.call) return false;
   step.kind = Step::Kind::library;
-  step.name = plan.desc.to_string();
+  step.name = plan.to_string();
   step.work = plan.desc.flops();
   std::vector<NodeId> nodes;
-  for (const auto& [node, offset] : library_operands(plan, grouping_.groups[g].roots[0].node)) {
+  for (const auto& [node, offset] : library_operands(ir_, plan, grouping_.groups[g].roots[0].node)) {
     nodes.push_back(owner(node));
     step.offsets.push_back(offset);
   }
@@ -65,6 +65,7 @@ void StepMaker::call_routine(GroupId g) {
     for (int64_t n : result.extents) size *= n;
     nodes.push_back(plan.results[k] >= 0 ? owner(plan.results[k]) : scratch(size));
   }
+  if (step.program && step.program->scratch_bytes() > 0) nodes.push_back(scratch(step.program->scratch_bytes()));
   step.nodes.push_back(std::move(nodes));
   add(g, std::move(step));
 }

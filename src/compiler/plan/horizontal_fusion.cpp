@@ -33,8 +33,8 @@ class HorizontalFusion {
     steps_.push_back(std::move(step));
   }
 
-  /// Blocks that share the work of a few programs, over much data: with others of its kind it would be no faster, and
-  /// what it reads would live until the last of them.
+  /// Returns whether a launch keeps the device busy by itself: few programs that each use many blocks, over much data.
+  /// With others of its kind it would be no faster, and what it reads would live until the last of them.
   bool fills_device(const Step& step) const {
     constexpr int64_t much = int64_t{16} << 20;
     int64_t read = 0;
@@ -74,7 +74,7 @@ class HorizontalFusion {
     absorb(into, from);
   }
 
-  /// Adds the launch to an earlier one of its kernel, or that one to it. Returns whether it is a part of the plan now.
+  /// Joins the launch with an earlier one of its kernel, at either position. Returns whether it is a part of the plan.
   bool merge(Step& step) {
     const auto it = latest_.find(step.kernel);
     const GroupId g = step.groups[0];

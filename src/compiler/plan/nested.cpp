@@ -4,55 +4,55 @@
 
 #include "base/error.h"
 #include "compiler/ir/index_map.h"
-#include "runtime/buffer.h"
+#include "compiler/plan/arena.h"
+#include "compiler/plan/loop_carry.h"
 #include "runtime/device.h"
 
 namespace weft::compiler {
 namespace {
 
 using graph::Control;
-using Pointers = std::vector<void*>;
-
-int64_t bytes_of(const graph::Value& v) { return volume(v.shape()) * v.dtype().size(); }
+using Kind = CarryBuffer::Kind;
 
 std::vector<int64_t> bytes_of(const graph::Values& values) {
   std::vector<int64_t> out;
-  for (const graph::Value& v : values) out.push_back(bytes_of(v));
+  for (const graph::Value& v : values) out.push_back(volume(v.shape()) * v.dtype().size());
   return out;
 }
 
-std::unique_ptr<BoundProgram> bind(const Program& program, const Nested::SymbolValue& symbol_value) {
-  std::vector<int64_t> symbols;
-  for (const Symbol* s : program.symbols()) symbols.push_back(symbol_value(s));
-  return program.bind(symbols);
-}
-
-/// Returns the source of a loop's body: result k of the carry takes over the memory of input constants + k.
-Source step_source(const Control& c) {
-  Source source{c.bodies.back(), {}, {}};
-  for (int k = 0; k < c.carry; ++k) source.updates.push_back({k, static_cast<int>(c.constants) + k});
-  return source;
-}
+void* moved(void* base, int64_t bytes) { return static_cast<char*>(base) + bytes; }
 
 class NestedBase : public Nested {
  public:
-  NestedBase(std::shared_ptr<const Control> control, std::vector<Source> sources, target::Target& target,
-             const Policy& policy)
-      : control_(std::move(control)), computes_(&target != &target::null()), device_(target.device()) {
-    for (const Source& s : sources) programs_.push_back(lookup_or_build(s, target, policy));
-  }
+  NestedBase(std::shared_ptr<const Control> control, target::Target& target)
+      : control_(std::move(control)), computes_(&target != &target::null()), device_(target.device()) {}
 
  protected:
-  /// Copies the initial carry into the results, unless it is already there.
-  void start_carry(std::span<void* const> operands, std::span<void* const> results) const {
-    const auto& inputs = control_->bodies.back().inputs;
-    for (int64_t k = 0; k < control_->carry; ++k) {
-      const auto at = static_cast<size_t>(control_->constants + k);
-      const auto bytes = static_cast<size_t>(bytes_of(inputs[at]));
-      if (results[static_cast<size_t>(k)] == operands[at]) continue;
-      if (device_) device_->copy(results[static_cast<size_t>(k)], operands[at], bytes);
-      else std::memcpy(results[static_cast<size_t>(k)], operands[at], bytes);
-    }
+  /// Builds a program and reserves memory for what it keeps between its steps.
+  const Program& add(const Source& source, target::Target& target, const Policy& policy) {
+    programs_.push_back(lookup_or_build(source, target, policy));
+    arenas_.push_back(reserve(programs_.back()->stats().arena_bytes));
+    return *programs_.back();
+  }
+
+  /// Returns the offset of `bytes` more of scratch memory.
+  int64_t reserve(int64_t bytes) {
+    const int64_t offset = scratch_bytes_;
+    scratch_bytes_ += (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
+    return offset;
+  }
+
+  std::unique_ptr<BoundProgram> bind(size_t program, void* scratch, const SymbolValue& symbol_value) const {
+    std::vector<int64_t> symbols;
+    for (const Symbol* s : programs_[program]->symbols()) symbols.push_back(symbol_value(s));
+    const bool keeps = programs_[program]->stats().arena_bytes > 0;
+    return programs_[program]->bind(symbols, keeps ? moved(scratch, arenas_[program]) : nullptr);
+  }
+
+  void copy(void* to, const void* from, int64_t bytes) const {
+    if (to == from) return;
+    if (device_) device_->copy(to, from, static_cast<size_t>(bytes));
+    else std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 
   /// Reads a computed condition; on a device, waits for it.
@@ -66,17 +66,22 @@ class NestedBase : public Nested {
   std::shared_ptr<const Control> control_;
   bool computes_;  // false for the null target, which computes no conditions
   runtime::Accelerator* device_;
+
+ private:
+  std::vector<int64_t> arenas_;  // by program: the offset of its arena in the scratch memory
 };
 
 /// Runs one of two branches, by a computed condition.
 class NestedCond : public NestedBase {
  public:
   NestedCond(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
-      : NestedBase(c, {{c->bodies[0], {}, {}}, {c->bodies[1], {}, {}}}, target, policy) {}
+      : NestedBase(std::move(c), target) {
+    for (const graph::Graph& branch : control_->bodies) add({branch, {}, {}}, target, policy);
+  }
 
-  void run(std::span<void* const> operands, const SymbolValue& symbol_value) const override {
+  void run(std::span<void* const> operands, void* scratch, const SymbolValue& symbol_value) const override {
     const bool taken = !computes_ || truth(operands[0]);
-    auto branch = bind(*programs_[taken ? 0 : 1], symbol_value);
+    auto branch = bind(taken ? 0 : 1, scratch, symbol_value);
     const size_t inputs = control_->bodies[0].inputs.size();
     std::copy_n(operands.begin() + 1, inputs, branch->inputs.begin());
     std::copy(operands.begin() + 1 + static_cast<std::ptrdiff_t>(inputs), operands.end(), branch->outputs.begin());
@@ -84,66 +89,160 @@ class NestedCond : public NestedBase {
   }
 };
 
-/// Runs the body as long as the condition program returns true, at most max_steps times.
-class NestedWhile : public NestedBase {
+/// A loop: the program of its body, and memory for its carry.
+class NestedLoop : public NestedBase {
  public:
-  NestedWhile(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
-      : NestedBase(c, {{c->bodies[0], {}, {}}, step_source(*c)}, target, policy) {}
+  NestedLoop(std::shared_ptr<const Control> c, target::Target& target)
+      : NestedBase(std::move(c), target), body_(*control_), constants_(static_cast<size_t>(control_->constants)),
+        carry_(static_cast<size_t>(control_->carry)), input_bytes_(bytes_of(control_->bodies.back().inputs)) {}
 
-  void run(std::span<void* const> operands, const SymbolValue& symbol_value) const override {
-    const Control& c = *control_;
-    const size_t inputs = c.bodies[1].inputs.size();
-    const std::span<void* const> results = operands.subspan(inputs);
-    start_carry(operands, results);
-    if (!computes_) return;
-    auto condition = bind(*programs_[0], symbol_value), step = bind(*programs_[1], symbol_value);
-    for (size_t k = 0; k < inputs; ++k) {
-      const auto carry = static_cast<int64_t>(k) - c.constants;
-      condition->inputs[k] = step->inputs[k] = carry < 0 ? operands[k] : results[static_cast<size_t>(carry)];
-    }
-    const runtime::BufferRef goes_on = runtime::allocate_on(device_, 1);
-    condition->outputs[0] = goes_on->on(device_);
-    std::copy(results.begin(), results.end(), step->outputs.begin());
-    for (int64_t n = 0; n != c.max_steps; ++n) {
-      condition->run();
-      if (!truth(condition->outputs[0])) break;
-      step->run();
-    }
+ protected:
+  void add_body(target::Target& target, const Policy& policy) {
+    body_.settle(add(body_.source, target, policy), *control_);
+    for (size_t k = 0; k < carry_; ++k)
+      second_.push_back(body_.carry[k].kind == Kind::alternating ? reserve(carry_bytes(k)) : 0);
   }
+
+  int64_t carry_bytes(size_t k) const { return input_bytes_[constants_ + k]; }
+  void set_output(BoundProgram& step, size_t result, void* at) const {
+    if (body_.output_of[result] >= 0) step.outputs[static_cast<size_t>(body_.output_of[result])] = at;
+  }
+
+  LoopBody body_;
+  size_t constants_, carry_;
+  std::vector<int64_t> input_bytes_;
+  std::vector<int64_t> second_;  // by part of the carry: the offset of its second buffer in the scratch memory
 };
 
-/// Runs the body once for each element along the scanned axis.
-class NestedScan : public NestedBase {
+/// Runs the body as long as the condition program returns true, at most max_steps times.
+class NestedWhile : public NestedLoop {
  public:
-  NestedScan(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
-      : NestedBase(c, {step_source(*c)}, target, policy), input_bytes_(bytes_of(c->bodies[0].inputs)),
-        output_bytes_(bytes_of(c->bodies[0].outputs)) {}
+  NestedWhile(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
+      : NestedLoop(std::move(c), target) {
+    add({control_->bodies[0], {}, {}}, target, policy);
+    add_body(target, policy);
+    goes_on_ = reserve(1);
+  }
 
-  void run(std::span<void* const> operands, const SymbolValue& symbol_value) const override {
-    const Control& c = *control_;
-    const size_t inputs = input_bytes_.size(), constants = static_cast<size_t>(c.constants),
-                 carry = static_cast<size_t>(c.carry);
-    const std::span<void* const> results = operands.subspan(inputs);
-    start_carry(operands, results);
-    auto step = bind(*programs_[0], symbol_value);
-    for (size_t k = 0; k < constants; ++k) step->inputs[k] = operands[k];
-    for (size_t k = 0; k < carry; ++k) step->inputs[constants + k] = step->outputs[k] = results[k];
-    const int64_t length = c.length.symbol() ? symbol_value(c.length.symbol()) : c.length.bound();
-    for (int64_t n = 0; n < length; ++n) {
-      const int64_t at = c.reverse ? length - 1 - n : n;
-      for (size_t k = constants + carry; k < inputs; ++k)
-        step->inputs[k] = static_cast<char*>(operands[k]) + at * input_bytes_[k];
-      for (size_t k = carry; k < output_bytes_.size(); ++k)
-        step->outputs[k] = static_cast<char*>(results[k]) + at * output_bytes_[k];
-      step->run();
+  void run(std::span<void* const> operands, void* scratch, const SymbolValue& symbol_value) const override {
+    const std::span<void* const> results = operands.subspan(input_bytes_.size());
+    std::vector<void*> now(operands.begin() + static_cast<std::ptrdiff_t>(constants_),
+                           operands.begin() + static_cast<std::ptrdiff_t>(constants_ + carry_));
+    for (size_t k = 0; k < carry_; ++k) {
+      if (body_.carry[k].kind != Kind::in_place) continue;
+      copy(results[k], now[k], carry_bytes(k));
+      now[k] = results[k];
     }
+    if (computes_) iterate(operands, results, scratch, now, symbol_value);
+    for (size_t k = 0; k < carry_; ++k) copy(results[k], now[k], carry_bytes(k));
   }
 
  private:
-  std::vector<int64_t> input_bytes_, output_bytes_;
+  void iterate(std::span<void* const> operands, std::span<void* const> results, void* scratch, std::vector<void*>& now,
+               const SymbolValue& symbol_value) const {
+    auto condition = bind(0, scratch, symbol_value), step = bind(1, scratch, symbol_value);
+    for (size_t k = 0; k < constants_; ++k) condition->inputs[k] = step->inputs[k] = operands[k];
+    condition->outputs[0] = moved(scratch, goes_on_);
+    for (int64_t n = 0; n != control_->max_steps; ++n) {
+      for (size_t k = 0; k < carry_; ++k) condition->inputs[constants_ + k] = step->inputs[constants_ + k] = now[k];
+      condition->run();
+      if (!truth(condition->outputs[0])) break;
+      for (size_t k = 0; k < carry_; ++k) {
+        const bool elsewhere = body_.carry[k].kind == Kind::alternating && now[k] == results[k];
+        now[k] = elsewhere ? moved(scratch, second_[k]) : results[k];
+        set_output(*step, k, now[k]);
+      }
+      step->run();
+    }
+  }
+
+  int64_t goes_on_;  // offset of the condition in the scratch memory
+};
+
+/// Runs the body once for each element along the scanned axis.
+class NestedScan : public NestedLoop {
+ public:
+  NestedScan(std::shared_ptr<const Control> c, target::Target& target, const Policy& policy)
+      : NestedLoop(std::move(c), target), output_bytes_(bytes_of(control_->bodies[0].outputs)) {
+    add_body(target, policy);
+  }
+
+  bool recordable() const override { return programs_[0]->recordable(); }
+
+  void run(std::span<void* const> operands, void* scratch, const SymbolValue& symbol_value) const override {
+    const Dim& steps = control_->length;
+    const Memory memory{operands, operands.subspan(input_bytes_.size()), scratch,
+                        steps.symbol() ? symbol_value(steps.symbol()) : steps.bound()};
+    std::vector<void*> now = start(memory);
+    auto step = bind(0, scratch, symbol_value);
+    for (size_t k = 0; k < constants_; ++k) step->inputs[k] = operands[k];
+    for (int64_t n = 0; n < memory.length; ++n) {
+      for (size_t k = 0; k < carry_; ++k) {
+        step->inputs[constants_ + k] = now[k];
+        now[k] = next(memory, k, n);
+        set_output(*step, k, now[k]);
+      }
+      const int64_t at = position(memory, n);
+      for (size_t k = constants_ + carry_; k < input_bytes_.size(); ++k)
+        step->inputs[k] = moved(operands[k], at * input_bytes_[k]);
+      for (size_t r = carry_; r < output_bytes_.size(); ++r) set_output(*step, r, row(memory, r, n));
+      step->run();
+    }
+    for (size_t k = 0; k < carry_; ++k) copy(memory.results[k], now[k], carry_bytes(k));
+  }
+
+ private:
+  struct Memory {
+    std::span<void*const> inputs, results;
+    void* scratch;
+    int64_t length;
+  };
+
+  int64_t position(const Memory& m, int64_t n) const { return control_->reverse ? m.length - 1 - n : n; }
+  void* row(const Memory& m, size_t result, int64_t n) const {
+    return moved(m.results[result], position(m, n) * output_bytes_[result]);
+  }
+
+  /// Returns where the first step reads the carry.
+  std::vector<void*> start(const Memory& m) const {
+    std::vector<void*> now;
+    for (size_t k = 0; k < carry_; ++k) {
+      const CarryBuffer& buffer = body_.carry[k];
+      void* given = m.inputs[constants_ + k];
+      void* at = given;
+      if (buffer.kind == Kind::in_place) at = m.results[k];
+      if (m.length > 0 && buffer.kind == Kind::stacked_before) at = row(m, buffer.stack, 0);
+      // What was given may lie in the memory of the result, which the first step may write.
+      if (m.length > 0 && buffer.kind == Kind::alternating && next(m, k, 0) == given) at = moved(m.scratch, second_[k]);
+      copy(at, given, carry_bytes(k));
+      now.push_back(at);
+    }
+    return now;
+  }
+
+  /// Returns where step n leaves part k of the carry: the last step that alternates in the result.
+  void* next(const Memory& m, size_t k, int64_t n) const {
+    const CarryBuffer& buffer = body_.carry[k];
+    const int64_t behind = m.length - 1 - n;
+    if (buffer.kind == Kind::stacked_after) return row(m, buffer.stack, n);
+    if (buffer.kind == Kind::stacked_before && behind > 0) return row(m, buffer.stack, n + 1);
+    if (buffer.kind == Kind::alternating && behind % 2 == 1) return moved(m.scratch, second_[k]);
+    return m.results[k];
+  }
+
+  std::vector<int64_t> output_bytes_;
 };
 
 }  // namespace
+
+Stats Nested::stats() const {
+  Stats all;
+  for (const auto& program : programs_) {
+    all.add_run(program->stats());
+    all.copies += program->stats().shared_results;
+  }
+  return all;
+}
 
 std::shared_ptr<const Nested> make_nested(graph::Op op, std::shared_ptr<const Control> control, target::Target& target,
                                           const Policy& policy) {

@@ -11,9 +11,10 @@ namespace weft::compiler {
 StepPlan lower_groups(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const TunedGroups& tuned,
                       target::Target& target, const Policy& policy);
 
-/// Makes independent launches of one kernel one launch, with a segment for each of them (arXiv:2007.01277 calls it
-/// horizontal fusion): there or here, where no step between them stands in the way. Only results that are kept anyway,
-/// or small ones, are moved: others would live longer for it.
+/// Makes independent launches of one kernel one launch, with a segment for each of them (horizontal fusion,
+/// arXiv:2007.01277). The joint launch stands where the earlier one stood or where the later one stood: wherever no
+/// step between the two depends on it. Only launches move whose results are kept anyway, or are small: others would
+/// live longer.
 StepPlan horizontal_fusion(StepPlan plan, const Ir& ir, const Grouping& grouping, const Ordering& ordering);
 
 /// Makes launches of single programs that follow each other one kernel, and drops the kernels that no step launches any
@@ -23,9 +24,10 @@ StepPlan vertical_fusion(StepPlan plan);
 /// Places every buffer: inputs and results in the caller's memory, all others in an arena by their lifetimes.
 StepPlan allocate(StepPlan plan, const Ir& ir);
 
-/// Marks the kernel parameters that a device may read before the step before has ended: those that are bound to nothing
-/// but inputs which no step writes. So it may what only later steps write, which is said of single numbers (the
-/// position of a token) and of the cache that attention enters its row into.
+/// Marks the kernel parameters that a device may read before the previous step has ended. A parameter is marked if
+/// every launch binds it to an input that no step writes. It is also marked if only later steps write the input, and
+/// that is an input of one element (the position of a token) or the KV cache to which an attention launch appends a
+/// row.
 StepPlan mark_constants(StepPlan plan, const Ir& ir, const Grouping& grouping, const Ordering& ordering);
 
 }  // namespace weft::compiler

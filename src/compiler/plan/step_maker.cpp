@@ -9,23 +9,6 @@
 
 namespace weft::compiler {
 
-namespace {
-
-/// Returns whether a group's products are of 16-bit floats.
-bool multiplies_half(const Group& group) {
-  switch (group.kind) {
-    case Group::Kind::dot:
-      return group.dot.desc.a.size() == 2 ||
-             is_float8(group.dot.desc.a);  // 8-bit floats are held against the peak of 16-bit ones
-    case Group::Kind::attention: return group.attention.q.dtype.size() == 2;
-    case Group::Kind::call:
-      return group.call.desc.name.starts_with("convolution") && group.call.desc.inputs[0].dtype.size() == 2;
-    default: return false;
-  }
-}
-
-}  // namespace
-
 /// Code that no other group is looked up for.
 Lowering StepMaker::alone(Lowered lowered) const {
   auto code = std::make_shared<const Lowered>(std::move(lowered));
@@ -44,26 +27,33 @@ void StepMaker::lower_launch(GroupId g, const Lowering& lowering) {
     plan_.kernels.push_back(lowering.code->kernel);
     plan_.digests.push_back(lowering.digest);
   }
-  add(g, std::move(step), lowering.code);
+  add(g, std::move(step), &lowering);
 }
 
-/// Adds the step of a group, with its costs. `code`: of a launch.
-void StepMaker::add(GroupId g, Step step, const std::shared_ptr<const Lowered>& code) {
+/// Adds the step of a group, with its work. `lowering`: of a launch.
+void StepMaker::add(GroupId g, Step step, const Lowering* lowering) {
   step.groups = {g};
-  Cost of_group = cost(g, code);
-  step.traffic = of_group.bytes;
-  step.flops = of_group.flops;
-  step.what = std::move(of_group.what);
-  step.half = multiplies_half(grouping_.groups[g]);
+  CodeWork of_group = work(g, step.nodes[0], lowering);
+  step.cost = of_group.work.launch;
+  step.what = std::move(of_group.work.what);
+  for (size_t k = 0; k < of_group.bytes.size(); ++k) step.traffic.push_back({step.nodes[0][k], of_group.bytes[k], {}});
   plan_.steps.push_back(std::move(step));
 }
 
-/// Groups of one lowering cost the same.
-Cost StepMaker::cost(GroupId g, const std::shared_ptr<const Lowered>& code) {
-  const Group& group = grouping_.groups[g];
-  if (!code) return cost_of(context(), group);
-  const auto [known, fresh] = costs_.try_emplace(code);
-  if (fresh) known->second = cost_of(context(), group);
+/// Returns the work of a group, with the bytes of each of its buffers by position in the step. `nodes` are owners of
+/// buffers or the plan's scratch, which counts no bytes. Groups of one lowering have the same.
+StepMaker::CodeWork StepMaker::work(GroupId g, const std::vector<NodeId>& nodes, const Lowering* lowering) {
+  const auto compute = [&] {
+    CodeWork made{work_of({ir_, grouping_, ordering_.buffer_owner, ordering_.has_buffer}, grouping_.groups[g]), {}};
+    for (const NodeId node : nodes) {
+      const auto at = made.work.buffers.find(node);
+      made.bytes.push_back(at == made.work.buffers.end() ? 0 : std::exchange(at->second, 0));
+    }
+    return made;
+  };
+  if (!lowering) return compute();
+  const auto [known, fresh] = works_.try_emplace(lowering->code);
+  if (fresh) known->second = compute();
   return known->second;
 }
 
@@ -72,7 +62,9 @@ void StepMaker::copy(NodeId from, NodeId to) {
   step.kind = Step::Kind::copy;
   step.name = fmt::format("copy %{} to %{}", from, to);
   step.bytes = bytes(from);
-  step.traffic = 2.0 * static_cast<double>(step.bytes);
+  const auto moved = static_cast<double>(step.bytes);
+  step.cost.bytes = 2 * moved;
+  step.traffic = {{from, moved, {}}, {to, moved, {}}};
   step.nodes.push_back({from, to});
   plan_.steps.push_back(std::move(step));
 }

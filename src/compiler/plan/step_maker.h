@@ -7,7 +7,7 @@
 
 #include "compiler/lower/memo.h"
 #include "compiler/plan/passes.h"
-#include "compiler/tune/cost.h"
+#include "compiler/schedule/work.h"
 
 namespace weft::compiler {
 
@@ -31,7 +31,13 @@ class StepMaker {
   void call_routine(GroupId g);
   bool call_scatter_rows(GroupId g);
   NodeId scratch(int64_t bytes);
-  void add(GroupId g, Step step, const std::shared_ptr<const Lowered>& code = nullptr);
+  /// The work of a group's code, with the bytes of each of the code's buffers.
+  struct CodeWork {
+    GroupWork work;
+    std::vector<double> bytes;
+  };
+  void add(GroupId g, Step step, const Lowering* lowering = nullptr);
+  CodeWork work(GroupId g, const std::vector<NodeId>& nodes, const Lowering* lowering);
   void copy(NodeId from, NodeId to);
   void last_copies();
   NodeId owner(NodeId node) const { return ordering_.buffer_owner[node]; }
@@ -39,7 +45,6 @@ class StepMaker {
   LowerContext context() const {
     return {ir_, grouping_, ordering_.buffer_owner, ordering_.has_buffer, ordering_.streamed, target_};
   }
-  Cost cost(GroupId g, const std::shared_ptr<const Lowered>& code);
 
   const Ir& ir_;
   const Grouping& grouping_;
@@ -49,7 +54,7 @@ class StepMaker {
   const Policy& policy_;
   StepPlan plan_;
   LoweringMemo memo_;
-  std::unordered_map<std::shared_ptr<const Lowered>, Cost> costs_;
+  std::unordered_map<std::shared_ptr<const Lowered>, CodeWork> works_;
   std::unordered_map<Digest, size_t> kernel_ids_;
   std::map<NodeId, NodeId> saved_;  // inputs whose old value is needed at the end → the buffer of a copy
   NodeId next_pseudo_;              // the number of the next buffer beside nodes

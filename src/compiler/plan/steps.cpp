@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weft::compiler {
 
 int64_t buffer_bytes(const StepPlan& plan, const Ir& ir, NodeId buffer) {
@@ -12,9 +14,13 @@ int64_t buffer_bytes(const StepPlan& plan, const Ir& ir, NodeId buffer) {
 void absorb(Step& step, const Step& other) {
   step.groups.insert(step.groups.end(), other.groups.begin(), other.groups.end());
   step.work += other.work;
-  step.traffic += other.traffic;
-  step.flops += other.flops;
-  step.half = step.half || other.half;
+  step.cost.bytes += other.cost.bytes;
+  step.cost.flops += other.cost.flops;
+  step.cost.products += other.cost.products;
+  step.cost.operations += other.cost.operations;
+  step.cost.row_sums += other.cost.row_sums;
+  step.cost.arithmetic = std::max(step.cost.arithmetic, other.cost.arithmetic);
+  step.traffic.insert(step.traffic.end(), other.traffic.begin(), other.traffic.end());
   if (step.what.empty()) step.what = other.what;
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/fusion/order.h"
 #include "compiler/lower/lower.h"
 #include "compiler/plan/nested.h"
+#include "compiler/schedule/work.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -18,6 +19,13 @@ struct Location {
   enum class In : uint8_t { input, output, arena } in = In::arena;
   int index = 0;       // input or output
   int64_t offset = 0;  // bytes
+};
+
+/// Bytes that a step reads and writes of a buffer.
+struct Traffic {
+  NodeId node;  // whose memory it is
+  double bytes = 0;
+  Location location;  // set by allocate
 };
 
 struct StepSegment {
@@ -32,9 +40,8 @@ struct Step {
   size_t kernel = 0;  // index of the distinct kernel
   std::vector<StepSegment> segments;
   double work = 0;
-  double traffic = 0, flops = 0;  // bytes read and written, operations: compiler/tune/cost.h
-  bool half = false;              // a product of 16-bit floats
-  std::string what;               // for people: "max sub exp sum div -> f32(64,64)"
+  LaunchWork cost;   // bytes and operations of all segments, for reports
+  std::string what;  // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;   // nested: control flow
   std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to.
@@ -42,6 +49,7 @@ struct Step {
   std::vector<int64_t> offsets;            // library: bytes from the buffer's begin to each operand; empty: all 0
   int64_t bytes = 0;                       // copy
   std::vector<GroupId> groups;             // that it runs: one for each segment, or in sequence in one
+  std::vector<Traffic> traffic;            // by buffer, of all segments
   std::vector<std::vector<NodeId>> nodes;  // whose memory the buffers of each segment, or the operands, are
 };
 

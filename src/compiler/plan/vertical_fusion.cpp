@@ -38,8 +38,8 @@ class VerticalFusion {
   }
 
  private:
-  /// A launch of one program, of which another one may become a part. (Parallel loops and products have blocks of their
-  /// own shape.)
+  /// Returns whether a step is a launch of one program that can take in another one. Parallel loops and matmuls can
+  /// not: their blocks have a shape of their own.
   bool is_single(const Step& step) const {
     if (step.kind != Step::Kind::launch || step.segments.size() != 1 || step.segments[0].grid != 1) return false;
     const std::vector<kernel::Inst>& all = plan_.kernels[step.kernel].body.insts;
@@ -47,7 +47,7 @@ class VerticalFusion {
                         [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
   }
 
-  /// `second` becomes a part of the launch before it.
+  /// Makes `second` a part of the launch before it. Returns whether it fits.
   bool follow(Step& first, const Step& second) {
     const kernel::Kernel &a = plan_.kernels[first.kernel], &b = plan_.kernels[second.kernel];
     if (insts(a.body) + insts(b.body) > most_joined_insts || a.params.size() + b.params.size() > most_joined_params)

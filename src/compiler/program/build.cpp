@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "compiler/ir/index_map.h"
 #include "compiler/pipeline.h"
+#include "compiler/plan/predict.h"
 #include "compiler/plan/steps.h"
 #include "compiler/program/declined.h"
 #include "compiler/program/replay.h"
@@ -35,13 +36,13 @@ class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts)
-      : device_(target.device()) {
+      : device_(target.device()), machine_(target.machine()) {
     const runtime::Span span("compiler", "build");
     Compilation made = run_passes({source, target, policy}, texts);
     ir_ = std::move(made.ir);
     steps_ = std::move(made.steps);
     passes_ = std::move(made.passes);
-    for (const Update& u : source.updates) written_inputs_.push_back(u.input);
+    find_updates(source);
     find_symbols();
     if (texts || dumps("groups")) groups_text_ = weft::compiler::print(ir_, made.grouping);
     time("compile", stats_.compile_ms, [&] { begin(target); });
@@ -55,12 +56,24 @@ class CompiledProgram : public Program {
       if (dumps(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
 
-  std::vector<graph::Storage> run(std::span<const graph::Storage> inputs,
-                                  std::span<const int64_t> symbols) const override;
-  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols) const override;
+  std::vector<Output> execute(std::span<const graph::Storage* const> inputs,
+                              std::span<const int64_t> symbols) const override;
+  std::unique_ptr<BoundProgram> bind(std::span<const int64_t> symbols, void* arena) const override;
+  int input_of(size_t output) const override {
+    const Location& at = steps_.outputs[output].location;
+    return at.in == Location::In::input ? at.index : -1;
+  }
+  bool recordable() const override {
+    return std::all_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) {
+      return s.program ? s.program->recordable() : !s.call || s.call->recordable();
+    });
+  }
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
   const std::vector<StepInfo>& steps() const override { return infos_; }
+  std::vector<Prediction> predict(const target::Rates& rates) const override {
+    return weft::compiler::predict(steps_, machine_, rates);
+  }
   int64_t number() const override { return number_; }
   std::string print(const std::string& stage) const override;
 
@@ -68,7 +81,7 @@ class CompiledProgram : public Program {
   /// One run, or several after each other: where buffers and symbols are found, and room for the arguments of a launch.
   class Runner : public BoundProgram {
    public:
-    Runner(const CompiledProgram& program, std::span<const int64_t> symbols);
+    Runner(const CompiledProgram& program, std::span<const int64_t> symbols, void* arena = nullptr);
     void run() override;
     void run(size_t begin, size_t end);  // of its steps
     void* address(const Location& location) const;
@@ -110,12 +123,13 @@ class CompiledProgram : public Program {
   void begin_kernels(target::Target& target, size_t first);
   void wait_for_calls(const Compilation& made, const PassContext& cx);
   void add_pass_times();
+  void find_updates(const Source& source);
   void find_symbols();
   void find_graph_segments();
   void run(Runner& runner, const GraphCache::Key& key, bool at_once) const;
   std::vector<std::vector<size_t>> launches() const;
   void count();
-  void check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const;
+  void check_inputs(size_t inputs, std::span<const int64_t> symbols) const;
   runtime::BufferRef make_arena() const;
   std::string print_plan() const;
   std::string print_after(const std::string& pass) const;
@@ -127,7 +141,9 @@ class CompiledProgram : public Program {
   std::vector<const Symbol*> symbols_;
   std::vector<StepInfo> infos_;
   std::vector<int> written_inputs_;
-  runtime::Accelerator* device_;  // whose memory it works on; null: the host's
+  std::vector<int> updated_input_;  // by output: the input in whose storage its next value lies, or -1
+  runtime::Accelerator* device_;    // whose memory it works on; null: the host's
+  const target::Machine machine_;
   std::vector<GraphSegment> graph_segments_;
   GraphCache* arena_ = nullptr;  // whose memory between the steps is, where any of them are captured
   mutable StepTimesRing step_times_;
@@ -200,6 +216,22 @@ void CompiledProgram::add_pass_times() {
   stats_.lower_ms -= steps_.tune_ms;
 }
 
+/// An output that the plan finds in the input which it updates needs no storage of its own in a run. (One that is a
+/// view of an input, or another input's value, does.)
+void CompiledProgram::find_updates(const Source& source) {
+  updated_input_.assign(steps_.outputs.size(), -1);
+  for (const Update& u : source.updates) {
+    if (!u.optional || input_of(static_cast<size_t>(u.output)) == u.input) written_inputs_.push_back(u.input);
+    const OutputPlan& out = steps_.outputs[static_cast<size_t>(u.output)];
+    const auto input = static_cast<size_t>(u.input);
+    Strides given = input < source.layouts.size() ? source.layouts[input].strides : Strides{};
+    if (given.empty()) given = row_major_strides(ir_[ir_.inputs[input]].type.shape);
+    if (out.location.in == Location::In::input && out.location.index == u.input && out.location.offset == 0 &&
+        out.strides == given)
+      updated_input_[static_cast<size_t>(u.output)] = u.input;
+  }
+}
+
 void CompiledProgram::find_symbols() {
   std::set<const Symbol*> seen;
   for (const Step& step : steps_.steps)
@@ -232,16 +264,11 @@ void CompiledProgram::count() {
   for (const Step& step : steps_.steps) {
     if (step.kind == Step::Kind::launch) ++stats_.launches;
     if (step.kind == Step::Kind::library) ++stats_.library_calls;
-    if (step.kind == Step::Kind::nested)
-      for (const auto& nested : step.program->programs()) {  // what one step of a loop takes
-        stats_.launches += nested->stats().launches;
-        stats_.library_calls += nested->stats().library_calls;
-        stats_.copies += nested->stats().copies;
-      }
+    if (step.kind == Step::Kind::nested) stats_.add_run(step.program->stats());
     if (step.kind == Step::Kind::copy) ++stats_.copies;
     static constexpr const char* kinds[] = {"kernel", "library", "nested", "copy"};
     infos_.push_back({step.name, step.call ? step.call->name() : step.what, kinds[static_cast<int>(step.kind)],
-                      static_cast<int>(step.segments.size()), step.traffic, step.flops, step.half});
+                      static_cast<int>(step.segments.size()), step.cost.bytes, step.cost.flops, step.cost.arithmetic});
   }
   const auto block = [&](int64_t bytes) {
     return bytes == 0 ? 0 : device_ ? static_cast<int64_t>(device_->block_bytes(static_cast<size_t>(bytes))) : bytes;
@@ -249,13 +276,16 @@ void CompiledProgram::count() {
   stats_.peak_bytes = block(steps_.arena_bytes);
   for (NodeId id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
   for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
+  for (size_t k = 0; k < steps_.outputs.size(); ++k)
+    stats_.shared_results += !steps_.outputs[k].owns && std::find(written_inputs_.begin(), written_inputs_.end(),
+                                                                  input_of(k)) == written_inputs_.end();
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;
 }
 
-void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::span<const int64_t> symbols) const {
-  if (inputs.size() != ir_.inputs.size())
-    throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs.size()));
+void CompiledProgram::check_inputs(size_t inputs, std::span<const int64_t> symbols) const {
+  if (inputs != ir_.inputs.size())
+    throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs));
   if (symbols.size() != symbols_.size())
     throw_invalid("run", fmt::format("the program has {} dynamic lengths, got {}", symbols_.size(), symbols.size()));
   for (size_t k = 0; k < symbols.size(); ++k)
@@ -264,47 +294,50 @@ void CompiledProgram::check_inputs(std::span<const graph::Storage> inputs, std::
                                        symbols_[k]->bound));
 }
 
-std::vector<graph::Storage> CompiledProgram::run(std::span<const graph::Storage> inputs,
-                                                 std::span<const int64_t> symbols) const {
-  check_inputs(inputs, symbols);
+std::vector<Output> CompiledProgram::execute(std::span<const graph::Storage* const> inputs,
+                                             std::span<const int64_t> symbols) const {
+  check_inputs(inputs.size(), symbols);
   std::unique_lock<std::recursive_mutex> order;
   if (device_) order = std::unique_lock(device_->order());
   Runner runner(*this, symbols);
-  for (size_t k = 0; k < inputs.size(); ++k)
-    runner.inputs[k] =
-        static_cast<char*>(inputs[k].buffer->on(device_)) + inputs[k].offset * ir_[ir_.inputs[k]].type.dtype.size();
-  std::vector<runtime::BufferRef> owned(steps_.outputs.size());
-  for (size_t k = 0; k < owned.size(); ++k)
-    if (steps_.outputs[k].owns) {
-      owned[k] = runtime::allocate_on(device_, static_cast<size_t>(steps_.outputs[k].bytes));
-      runner.outputs[k] = owned[k]->on(device_);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const graph::Storage& input = *inputs[k];
+    char* const data = static_cast<char*>(input.buffer->on(device_));
+    runner.inputs[k] = input.offset == 0 ? data : data + input.offset * ir_[ir_.inputs[k]].type.dtype.size();
+  }
+  std::vector<Output> results(steps_.outputs.size());
+  for (size_t k = 0; k < results.size(); ++k)
+    if (const OutputPlan& out = steps_.outputs[k]; out.owns) {
+      results[k].storage = {runtime::allocate_on(device_, static_cast<size_t>(out.bytes)), 0, out.strides};
+      runner.outputs[k] = results[k].storage.buffer->on(device_);
     }
-  for (int input : written_inputs_) inputs[static_cast<size_t>(input)].buffer->overwritten_on(device_);
-  GraphCache::Key key = runner.key();
+  for (int input : written_inputs_) inputs[static_cast<size_t>(input)]->buffer->overwritten_on(device_);
   const bool timed = device_ && runtime::recording();
+  GraphCache::Key key = arena_ || timed ? runner.key() : GraphCache::Key{};
   if (timed) key.push_back(-1 - runner.note_times());
   run(runner, key, timed && ran_);
   if (timed) runner.keep_times();
   ran_ = true;
   ++runtime::counters().programs_run;
 
-  std::vector<graph::Storage> results;
-  for (const OutputPlan& out : steps_.outputs) {
-    if (out.location.in == Location::In::input) {
-      const graph::Storage& source = inputs[static_cast<size_t>(out.location.index)];
-      results.push_back({source.buffer, source.offset, out.strides});
-    } else {
-      results.push_back({owned[static_cast<size_t>(out.location.index)], 0, out.strides});
-    }
+  for (size_t k = 0; k < results.size(); ++k) {
+    const OutputPlan& out = steps_.outputs[k];
+    results[k].input = updated_input_[k];
+    if (out.owns || results[k].input >= 0) continue;
+    const auto from = static_cast<size_t>(out.location.index);
+    if (out.location.in == Location::In::input)
+      results[k].storage = {inputs[from]->buffer, inputs[from]->offset, out.strides};
+    else results[k].storage = {results[from].storage.buffer, 0, out.strides};
   }
   return results;
 }
 
-std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> symbols) const {
+std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> symbols, void* arena) const {
   /// Results that the plan finds in an input, or in an earlier result, are copied to where they were asked for.
   class Bound : public Runner {
    public:
-    Bound(const CompiledProgram& program, std::span<const int64_t> lengths) : Runner(program, lengths) {
+    Bound(const CompiledProgram& program, std::span<const int64_t> lengths, void* arena)
+        : Runner(program, lengths, arena) {
       for (size_t k = 0; k < program.steps_.outputs.size(); ++k) {
         const OutputPlan& out = program.steps_.outputs[k];
         const graph::Type& type = program.ir_[program.ir_.outputs[k]].type;
@@ -330,12 +363,12 @@ std::unique_ptr<BoundProgram> CompiledProgram::bind(std::span<const int64_t> sym
     std::vector<Shared> shared_;
   };
   if (symbols.size() != symbols_.size()) throw_internal("bind", "another number of lengths than the program has");
-  return std::make_unique<Bound>(*this, symbols);
+  return std::make_unique<Bound>(*this, symbols, arena);
 }
 
-CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols)
-    : program_(program), arena_(program.make_arena()), arena_base_(arena_ ? arena_->on(program.device_) : nullptr),
-      symbols_(symbols.begin(), symbols.end()) {
+CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const int64_t> symbols, void* arena)
+    : program_(program), arena_(arena ? nullptr : program.make_arena()),
+      arena_base_(arena_ ? arena_->on(program.device_) : arena), symbols_(symbols.begin(), symbols.end()) {
   inputs.resize(program.ir_.inputs.size());
   outputs.resize(program.steps_.outputs.size());
 }
@@ -415,7 +448,7 @@ void CompiledProgram::Runner::execute_recorded(size_t k) {
                    .length = length,
                    .bytes = info.bytes,
                    .flops = info.flops,
-                   .half = info.half,
+                   .arithmetic = info.arithmetic,
                    .program = program_.number_,
                    .step = static_cast<int>(k)});
 }
@@ -429,8 +462,11 @@ void CompiledProgram::Runner::execute(const Step& step) {
     return;
   }
   for (const Location& location : step.operands) pointers_.push_back(address(location));
-  if (step.kind == Step::Kind::nested)
-    return step.program->run(pointers_, [this](const Symbol* s) { return value(s); });
+  if (step.kind == Step::Kind::nested) {
+    const size_t scratch = step.program->scratch_bytes() > 0 ? 1 : 0;
+    return step.program->run(std::span(pointers_).first(pointers_.size() - scratch),
+                             scratch ? pointers_.back() : nullptr, [this](const Symbol* s) { return value(s); });
+  }
   if (step.kind == Step::Kind::library) {
     step.call->run(pointers_);
     ++counters.library_calls;

@@ -223,6 +223,7 @@ class Replacement {
       for (StepSegment& segment : step.segments)
         for (Location& location : segment.buffers) location = moved(location);
       for (Location& location : step.operands) location = moved(location);
+      for (Traffic& traffic : step.traffic) traffic.location = moved(traffic.location);
       step.groups = declined.groups;
       step.nodes.clear();
       steps.push_back(std::move(step));
@@ -244,7 +245,9 @@ class Replacement {
       copy.name = fmt::format("copy to %{}", of_group.outputs[k]);
       copy.bytes = volume(type.shape) * type.dtype.size();
       copy.operands = {moved(made.outputs[k].location), outputs[k]};
-      copy.traffic = 2.0 * static_cast<double>(copy.bytes);
+      const auto bytes = static_cast<double>(copy.bytes);
+      copy.cost.bytes = 2 * bytes;
+      for (const Location& location : copy.operands) copy.traffic.push_back({NodeId{}, bytes, location});
       steps.push_back(std::move(copy));
     }
   }

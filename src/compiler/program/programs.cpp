@@ -43,6 +43,35 @@ class Table {
   std::unordered_map<Digest, std::pair<std::shared_ptr<const Program>, std::list<Digest>::iterator>> entries_;
 };
 
+/// Programs by number, while anyone holds them.
+class Living {
+ public:
+  void insert(const std::shared_ptr<const Program>& program) {
+    std::lock_guard lock(mutex_);
+    if (programs_.size() >= 2 * living_) {  // as many may be gone
+      std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+      living_ = std::max(programs_.size(), least);
+    }
+    programs_[program->number()] = program;
+  }
+  std::shared_ptr<const Program> find(int64_t number) {
+    std::lock_guard lock(mutex_);
+    const auto it = programs_.find(number);
+    return it == programs_.end() ? nullptr : it->second.lock();
+  }
+
+ private:
+  static constexpr size_t least = 64;
+  std::mutex mutex_;
+  size_t living_ = least;  // at the last look
+  std::unordered_map<int64_t, std::weak_ptr<const Program>> programs_;
+};
+
+Living& living() {
+  static auto& all = *new Living;  // outlives every static array
+  return all;
+}
+
 std::atomic<target::Target*> chosen_target = nullptr, cpu_target = nullptr;
 thread_local BuildRecord* innermost_record = nullptr;
 
@@ -69,6 +98,21 @@ void BuildRecord::add(const std::shared_ptr<const Program>& program) {
   for (BuildRecord* record = innermost_record; record; record = record->outer_) record->programs_.push_back(program);
 }
 
+std::vector<graph::Storage> Program::run(std::span<const graph::Storage> inputs,
+                                         std::span<const int64_t> symbols) const {
+  std::vector<const graph::Storage*> addresses;
+  addresses.reserve(inputs.size());
+  for (const graph::Storage& input : inputs) addresses.push_back(&input);
+  std::vector<Output> outputs = execute(addresses, symbols);
+  std::vector<graph::Storage> storages;
+  storages.reserve(outputs.size());
+  for (Output& out : outputs) {
+    if (out.input >= 0) storages.push_back(inputs[static_cast<size_t>(out.input)]);
+    else storages.push_back(std::move(out.storage));
+  }
+  return storages;
+}
+
 std::shared_ptr<const Program> build(const Source& source, target::Target& target, const Policy& policy) {
   bool texts = false;
   for (const BuildRecord* record = innermost_record; record; record = record->outer_) texts = texts || record->texts_;
@@ -76,9 +120,12 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
   std::shared_ptr<const Program> program =
       compile_source(complex ? split_complex(source) : source, target, policy, texts);
   if (complex) program = complex_program(source.graph, std::move(program));
+  living().insert(program);
   BuildRecord::add(program);
   return program;
 }
+
+std::shared_ptr<const Program> find_program(int64_t number) { return living().find(number); }
 
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
   static auto& table = *new Table;                                            // outlives every static array

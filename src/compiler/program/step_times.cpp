@@ -33,7 +33,7 @@ void StepTimes::settle(int64_t run) {
                                .length = std::max(0.0, times[k + 1] - times[k]),
                                .bytes = s.bytes,
                                .flops = s.flops,
-                               .half = s.half,
+                               .arithmetic = s.arithmetic,
                                .program = program_,
                                .step = static_cast<int>(k)});
   }

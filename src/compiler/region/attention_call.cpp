@@ -1,7 +1,11 @@
 #include "compiler/region/attention_call.h"
 
 #include <algorithm>
+#include <map>
+#include <span>
+#include <utility>
 
+#include "compiler/ir/rewriter.h"
 #include "compiler/region/attention_plan.h"
 
 namespace weft::compiler {
@@ -10,45 +14,48 @@ namespace {
 
 using Strides4 = kernel::AttentionDesc::Strides;
 
-/// Merges the batch axes into two for all operands: the last axis, and the others as one.
+/// Merges the batch axes into two for all operands: those before `split`, and those from it on, which are the heads.
 class Batch {
  public:
-  explicit Batch(const std::vector<int64_t>& extents) : extents_(extents) {}
+  Batch(std::span<const int64_t> extents, size_t split)
+      : outer_(extents.first(split)), inner_(extents.subspan(split)) {}
 
-  int64_t outer() const {
+  int64_t outer() const { return volume_of(outer_); }
+  int64_t inner() const { return volume_of(inner_); }
+  /// Returns false if the axes on a side of the split do not merge.
+  bool strides(const AttentionOperand& x, Strides4& out) const {
+    const std::span<const int64_t> all(x.batch);
+    out = {0, 0, x.row, x.column};
+    return merge(outer_, all.first(outer_.size()), out[0]) && merge(inner_, all.subspan(outer_.size()), out[1]);
+  }
+
+ private:
+  static int64_t volume_of(std::span<const int64_t> extents) {
     int64_t n = 1;
-    for (size_t k = 0; k + 1 < extents_.size(); ++k) n *= extents_[k];
+    for (const int64_t extent : extents) n *= extent;
     return n;
   }
-  int64_t inner() const { return extents_.empty() ? 1 : extents_.back(); }
-  /// Returns false if the axes before the last do not merge.
-  bool strides(const AttentionOperand& x, Strides4& out) const {
-    out = {0, extents_.empty() ? 0 : x.batch.back(), x.row, x.column};
-    bool known = false;
-    int64_t expected = 0;
-    for (size_t k = extents_.size() - std::min<size_t>(extents_.size(), 1); k-- > 0;) {
-      if (extents_[k] == 1) continue;
-      if (!known) out[0] = x.batch[k];
-      else if (x.batch[k] != expected) return false;
-      known = true;
-      expected = x.batch[k] * extents_[k];
+  /// Finds the stride of axes that lie in memory as one.
+  static bool merge(std::span<const int64_t> extents, std::span<const int64_t> strides, int64_t& stride) {
+    int64_t expected = -1;
+    for (size_t k = extents.size(); k-- > 0;) {
+      if (extents[k] == 1) continue;
+      if (expected < 0) stride = strides[k];
+      else if (strides[k] != expected) return false;
+      expected = strides[k] * extents[k];
     }
     return true;
   }
 
- private:
-  const std::vector<int64_t>& extents_;
+  std::span<const int64_t> outer_, inner_;
 };
 
 bool is_static_region(const AttentionPlan& plan) { return plan.tq.is_static() && plan.tk.is_static(); }
 
-}  // namespace
-
-std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics) {
+/// Returns the call with the batch axes from `split` on as heads; nothing if the axes of an operand do not merge so.
+std::optional<AttentionCall> split_call(const AttentionPlan& plan, const Numerics& numerics, size_t split) {
   const graph::AttentionRegion& region = plan.region;
-  if (region.mask || !is_static_region(plan)) return {};
-  if (region.causal && region.offset != plan.tk.bound() - plan.tq.bound()) return {};
-  const Batch batch(plan.batch);
+  const Batch batch(plan.batch, split);
   AttentionCall call;
   kernel::AttentionDesc& d = call.desc;
   d.dtype = plan.q.dtype;
@@ -87,6 +94,19 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
   }
   if (!fits) return {};
   return call;
+}
+
+}  // namespace
+
+std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics) {
+  const graph::AttentionRegion& region = plan.region;
+  if (region.mask || !is_static_region(plan)) return {};
+  if (region.causal && region.offset != plan.tk.bound() - plan.tq.bound()) return {};
+  // The last axis is the heads unless operands lie in another way, as those of grouped heads do.
+  for (size_t split = plan.batch.size(); split-- > 0;)
+    if (std::optional<AttentionCall> call = split_call(plan, numerics, split)) return call;
+  if (plan.batch.empty()) return split_call(plan, numerics, 0);
+  return {};
 }
 
 bool library_takes_attention(const graph::Node& region, const target::Target& target, const Numerics& numerics) {
@@ -141,48 +161,50 @@ bool keeps_rows(const Ir& ir, NodeId id) {
   }
 }
 
+/// Adds the copies. Nodes are results of one call only if they read the same operands (call_key), so each operand has
+/// one copy, which the derivative reads as well.
+class OperandPacker : Rewriter {
+ public:
+  explicit OperandPacker(Ir ir) : Rewriter(std::move(ir)) {}
+
+  Ir run() {
+    const bool any = std::any_of(from_.nodes.begin(), from_.nodes.end(), [&](const IrNode& node) {
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        if (packs(node, k)) return true;
+      return false;
+    });
+    if (!any) return std::move(from_);
+    return rewrite([&](NodeId id, IrNode node) -> NodeId {
+      for (size_t k = 0; k < node.inputs.size(); ++k)
+        if (packs(from_[id], k)) node.inputs[k] = packed(from_[id].inputs[k]);
+      return add(std::move(node));
+    });
+  }
+
+ private:
+  /// Returns whether operand k of the node is one of attention that is copied.
+  bool packs(const IrNode& node, size_t k) const {
+    if (!is_attention(node)) return false;
+    const graph::AttentionRegion& region = *node.attrs->composite->attention;
+    const bool lse = region.derivative && k + 2 == node.inputs.size();
+    return !lse && !is_single_query(region, *(from_[node.inputs[0]].type.shape.end() - 2)) &&
+           !keeps_rows(from_, node.inputs[k]);
+  }
+
+  NodeId packed(NodeId operand) {
+    NodeId& copy = copies_.try_emplace(operand, -1).first->second;
+    if (copy >= 0) return copy;
+    const graph::Type& type = from_[operand].type;
+    IrNode node = made(graph::Op::bitcast, {renamed(operand)}, type.shape, type.dtype);
+    node.attrs.edit().dtype = type.dtype;  // its own: a copy that is stored as an elementwise value
+    return copy = add(std::move(node));
+  }
+
+  std::map<NodeId, NodeId> copies_;  // by operand
+};
+
 }  // namespace
 
-Ir pack_attention_operands(Ir from) {
-  const auto packs = [&](const IrNode& node, NodeId operand, size_t k) {
-    const bool lse = node.attrs->composite->attention->derivative && k + 2 == node.inputs.size();
-    return !lse && !keeps_rows(from, operand);
-  };
-  const auto is_wide = [&](const IrNode& node) {
-    return is_attention(node) &&
-           !is_single_query(*node.attrs->composite->attention, *(from[node.inputs[0]].type.shape.end() - 2));
-  };
-  const bool any = std::any_of(from.nodes.begin(), from.nodes.end(), [&](const IrNode& node) {
-    if (!is_wide(node)) return false;
-    for (size_t k = 0; k < node.inputs.size(); ++k)
-      if (packs(node, node.inputs[k], k)) return true;
-    return false;
-  });
-  if (!any) return from;
-  Ir to;
-  IndexedVector<NodeId, NodeId> renamed;
-  for (IrNode node : from.nodes) {
-    const bool attention = is_wide(node);
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      NodeId& input = node.inputs[k];
-      const NodeId old = input;
-      input = renamed[old];
-      if (!attention || !packs(node, old, k)) continue;
-      IrNode packed;
-      packed.op = graph::Op::bitcast;  // to its own dtype: a copy that is stored as an elementwise value
-      packed.inputs = {input};
-      packed.type = from[old].type;
-      packed.attrs.edit().dtype = packed.type.dtype;
-      packed.phase = node.phase;
-      to.nodes.push_back(std::move(packed));
-      input = to.size() - 1;
-    }
-    to.nodes.push_back(std::move(node));
-    renamed.push_back(to.size() - 1);
-  }
-  for (NodeId id : from.inputs) to.inputs.push_back(renamed[id]);
-  for (NodeId id : from.outputs) to.outputs.push_back(renamed[id]);
-  return to;
-}
+Ir pack_attention_operands(Ir ir) { return OperandPacker(std::move(ir)).run(); }
 
 }  // namespace weft::compiler

@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "compiler/layout/view.h"
-#include "compiler/region/activation.h"
+#include "compiler/region/dot_epilogue.h"
+#include "compiler/region/library_epilogue.h"
 
 namespace weft::compiler {
 
@@ -14,6 +15,12 @@ using ix::Expr;
 Strides preferred_strides(const Ir& ir, const Users& users, NodeId node) {
   const Shape& shape = ir[node].type.shape;
   for (NodeId user : users[node]) {
+    const Shape& read = ir[user].type.shape;
+    if (ir[user].op == Op::reshape && is_static(shape) && is_static(read) && volume(shape) > 0) {
+      const Strides after = preferred_strides(ir, users, user);
+      if (is_row_major(read, after)) continue;
+      if (const auto strides = reshaped_strides(read, after, shape)) return *strides;
+    }
     if (ir[user].op != Op::permute) continue;
     const std::vector<int64_t>& order = ir[user].attrs->axes;
     Strides strides(shape.size());
@@ -105,16 +112,21 @@ std::optional<StridedView> strided_view(const Ir& ir, const NodeStrides& strides
 
 namespace {
 
-/// One axis of the contraction: its extent and its stride in A, B and C (0 where it does not occur).
+/// One axis of the contraction: its extent and its stride in each array (0 where it does not occur): A, B, C, then the
+/// operands of the epilogue, of A's prologue and of B's.
 struct Axis {
   Dim extent;
-  int64_t a, b, c;
+  Strides strides;
+  int64_t a() const { return strides[0]; }
+  int64_t b() const { return strides[1]; }
+  int64_t c() const { return strides[2]; }
 };
 
 bool mergeable(const Axis& outer, const Axis& inner) {
   if (!outer.extent.is_static() || !inner.extent.is_static()) return false;
-  int64_t n = inner.extent.bound();
-  return outer.a == inner.a * n && outer.b == inner.b * n && outer.c == inner.c * n;
+  for (size_t k = 0; k < outer.strides.size(); ++k)
+    if (outer.strides[k] != inner.strides[k] * inner.extent.bound()) return false;
+  return true;
 }
 
 std::vector<Axis> merged(const std::vector<Axis>& axes) {
@@ -123,7 +135,7 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
     if (axis.extent == 1) continue;
     if (!result.empty() && mergeable(result.back(), axis)) {
       Dim extent = result.back().extent.bound() * axis.extent.bound();
-      result.back() = {extent, axis.a, axis.b, axis.c};
+      result.back() = {extent, axis.strides};
     } else {
       result.push_back(axis);
     }
@@ -131,9 +143,9 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return result;
 }
 
-/// Returns the innermost of the merged axes, and appends the others to `batch`.
-Axis split_last(std::vector<Axis> axes, std::vector<Axis>& batch) {
-  if (axes.empty()) return {1, 0, 0, 0};
+/// Returns the innermost of the merged axes, and appends the others to `batch`. `arrays`: how many strides an axis has.
+Axis split_last(std::vector<Axis> axes, std::vector<Axis>& batch, size_t arrays) {
+  if (axes.empty()) return {1, Strides(arrays)};
   Axis last = axes.back();
   axes.pop_back();
   batch.insert(batch.end(), axes.begin(), axes.end());
@@ -159,217 +171,130 @@ NodeId memory_of(const Ir& ir, const NodeStrides& strides, const NodeFlags& root
   return computed && same ? view->node : node;
 }
 
-NodeId only_reader(const Users& users, const NodeCounts& outputs, NodeId node) {
-  const std::span<const NodeId> readers = users[node];
-  return readers.size() == 1 && outputs[node] == 0 ? readers[0] : NodeId{};
-}
-
 namespace {
 
-/// Adds a bias to a chain: result = result so far + broadcast(vector along n).
-void add_bias(const Ir& ir, const Users& users, const NodeCounts& outputs, DotChain& chain) {
-  const NodeId dot = chain.dot, before = chain.result, reader = only_reader(users, outputs, before);
-  if (reader < 0 || ir[reader].op != Op::add) return;
-  const IrNode& add = ir[reader];
-  int other = add.inputs[0] == before ? add.inputs[1] : add.inputs[0];
-  if (other == before || ir[dot].type.shape.empty()) return;
-  // The other operand must be a vector along the last axis, which must be a free axis of the dot's right operand.
-  const IrNode& node = ir[dot];
-  if (node.inputs.size() != 2 ||
-      static_cast<int>(node.attrs->axes2.size() + node.attrs->batch2.size()) == ir[node.inputs[1]].type.rank())
-    return;
-  ix::Context cx;
-  std::vector<Expr> vars = domain(cx, node.type.shape, "i");
-  Access access = peel(cx, ir, other, vars);
-  const IrNode& bias = ir[access.node];
-  if (bias.op != Op::parameter && !is_elementwise(bias.op)) return;
-  if (access.index.size() != 1 || !(access.index[0] == vars.back()) || !(bias.type.shape[0] == node.type.shape.back()))
-    return;
-  if (vars.back().is_constant()) return;
-  chain.bias = access.node;
-  chain.result = reader;
-}
+/// An operand of a dot: the array that a kernel walks along, and its prologue, if it has one.
+struct Operand {
+  StridedView view;
+  EpilogueParts prologue;
+};
 
-/// Returns whether a reduction reads the node, directly or through casts.
-bool is_reduced(const Ir& ir, const Users& users, NodeId node) {
-  const std::span<const NodeId> readers = users[node];
-  return std::any_of(readers.begin(), readers.end(), [&](NodeId id) {
-    return ir[id].op == Op::reduce || (ir[id].op == Op::cast && is_reduced(ir, users, id));
-  });
-}
-
-/// Adds a residual to a chain: result = result so far + a node stored with the same layout. An elementwise value counts
-/// as stored if a reduction reads it as well.
-void add_residual(const Ir& ir, const Users& users, const NodeCounts& outputs, const NodeStrides& strides,
-                  const NodeFlags& roots, DotChain& chain) {
-  const int reader = only_reader(users, outputs, chain.result);
-  if (reader < 0 || ir[reader].op != Op::add) return;
-  const IrNode& add = ir[reader];
-  const int other = add.inputs[0] == chain.result ? add.inputs[1] : add.inputs[0];
-  if (other == chain.result || volume(add.type.shape) <= 1) return;
-  const bool kept = is_elementwise(ir[other].op) && is_reduced(ir, users, other);
-  if (!is_leaf(ir, other) && !roots[static_cast<size_t>(other)] && !kept) return;
-  auto order = [&](NodeId node, const Strides& otherwise) { return strides[node].empty() ? otherwise : strides[node]; };
-  const Strides plain = row_major_strides(add.type.shape);
-  if (order(other, plain) != plain || order(reader, preferred_strides(ir, users, reader)) != plain) return;
-  chain.residual = other;
-  chain.result = reader;
-}
-
-/// Returns whether `reduction` sums a matrix in float32 over all axes but `free_axis` of `operand`, which is the
-/// matrix, permuted or reshaped.
-bool sums_rows(const Ir& ir, NodeId reduction, NodeId operand, int64_t free_axis) {
-  const IrNode& f = ir[reduction];
-  if (f.op != Op::reduce || f.attrs->reducer != kernel::Reducer::sum || f.type.dtype != float32 || f.type.rank() != 1)
-    return false;
-  ix::Context cx;
-  const std::vector<Expr> vars = domain(cx, ir[operand].type.shape, "i");
-  const Expr free = vars[static_cast<size_t>(free_axis)];
-  Access access{operand, vars, {}, {}};
-  while (access.node != f.inputs[0] && (ir[access.node].op == Op::permute || ir[access.node].op == Op::reshape))
-    access = push(cx, ir, access.node, access.index);
-  if (access.node != f.inputs[0] || free.is_constant()) return false;
-  for (size_t axis = 0; axis < access.index.size(); ++axis)
-    if (contains(f.attrs->axes, static_cast<int64_t>(axis)) ? ix::depends_on(access.index[axis], free)
-                                                            : !(access.index[axis] == free))
-      return false;
-  return true;
-}
-
-/// Adds the sum of an operand over the contracted axes to a float32 dot without epilogue. The sum must come after what
-/// the dot reads, so that one kernel can compute both where the first of them is.
-void add_sum(const Ir& ir, const Users& users, const NodeStrides& strides, const NodeFlags& roots, DotChain& chain) {
-  const IrNode& dot = ir[chain.dot];
-  if (dot.type.dtype != float32 || dot.type.rank() != 2 || !dot.attrs->batch.empty() || chain.result != chain.dot)
-    return;
-  const int last_read =
-      std::max(operand_base(ir, strides, roots, dot.inputs[0]), operand_base(ir, strides, roots, dot.inputs[1]));
-  for (size_t side = 0; side < 2; ++side) {
-    const NodeId operand = dot.inputs[side];
-    int64_t free_axis = 0;
-    while (contains(side == 0 ? dot.attrs->axes : dot.attrs->axes2, free_axis)) ++free_axis;
-    NodeId base = operand;
-    if (free_axis >= ir[operand].type.rank() || ir[operand].type.dtype != float32) continue;
-    while (ir[base].op == Op::permute || ir[base].op == Op::reshape) base = ir[base].inputs[0];
-    for (NodeId id : users[base]) {
-      if (id < last_read || !sums_rows(ir, id, operand, free_axis)) continue;
-      chain.sum = id;
-      chain.summed = side == 0 ? kernel::OperandSum::a : kernel::OperandSum::b;
-      return;
-    }
+Operand operand_of(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, const DotRegion& region,
+                   size_t side) {
+  const NodeId id = ir[region.dot].inputs[side], base = operand_base(ir, strides, roots, id);
+  if (!region.prologue[side] || is_leaf(ir, base) || roots[base]) {
+    auto view = strided_view(ir, strides, roots, id);
+    if (!view) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, region.dot));
+    return {std::move(*view), {}};
   }
+  EpilogueParts parts = prologue_of(ir, strides, roots, id);
+  const auto size = [&](const OperandView& x) { return volume(ir[x.node].type.shape); };
+  const auto largest = std::max_element(parts.operands.begin(), parts.operands.end(),
+                                        [&](const OperandView& x, const OperandView& y) { return size(x) < size(y); });
+  const Strides& along = parts.strides[static_cast<size_t>(largest - parts.operands.begin())];
+  return {{largest->node, largest->offset, along}, std::move(parts)};
 }
 
-}  // namespace
-
-DotChain dot_chain(const Ir& ir, const Users& users, const NodeCounts& outputs, const NodeStrides& strides,
-                   const NodeFlags& roots, NodeId dot) {
-  DotChain chain;
-  chain.dot = chain.result = dot;
-  add_bias(ir, users, outputs, chain);
-  if (auto found = activation_of(ir, users, outputs, chain.result)) {
-    chain.activation = found->activation;
-    chain.result = found->result;
+/// The axes of a dot, with the strides of all its arrays.
+class DotAxes {
+ public:
+  DotAxes(const Ir& ir, NodeId dot, const Operand& a, const Operand& b, const Strides& c, const EpilogueParts& epilogue)
+      : a_(a), b_(b), c_(c), epilogue_(epilogue), at_(*ir[dot].attrs), sa_(ir[ir[dot].inputs[0]].type.shape),
+        sb_(ir[ir[dot].inputs[1]].type.shape) {
+    for (; out_ < at_.batch.size(); ++out_) batch.push_back(axis(at_.batch[out_], at_.batch2[out_], true));
+    for (int64_t i = 0; i < static_cast<int64_t>(sa_.size()); ++i)
+      if (!contains(at_.batch, i) && !contains(at_.axes, i)) m.push_back(axis(i, -1, true)), ++out_;
+    for (int64_t i = 0; i < static_cast<int64_t>(sb_.size()); ++i)
+      if (!contains(at_.batch2, i) && !contains(at_.axes2, i)) n.push_back(axis(-1, i, true)), ++out_;
+    for (size_t i = 0; i < at_.axes.size(); ++i) k.push_back(axis(at_.axes[i], at_.axes2[i], false));
   }
-  add_residual(ir, users, outputs, strides, roots, chain);
-  add_sum(ir, users, strides, roots, chain);
-  return chain;
-}
-
-std::optional<DotChain> scaled_chain(const Ir& ir, const Users& users, const NodeCounts& outputs,
-                                     const NodeStrides& strides, const NodeFlags& roots, NodeId dot, bool followed) {
-  if (ir[dot].type.dtype != float32 || !is_float8(ir[ir[dot].inputs[0]].type.dtype) || volume(ir[dot].type.shape) <= 1)
-    return {};
-  DotChain chain;
-  chain.dot = chain.result = dot;
-  int reader = only_reader(users, outputs, dot);
-  for (; reader >= 0 && ir[reader].op == Op::mul && chain.scales.size() < 2;
-       reader = only_reader(users, outputs, reader)) {
-    const int other = ir[reader].inputs[ir[reader].inputs[0] == chain.result ? 1 : 0];
-    ix::Context cx;
-    const int number = peel(cx, ir, other, domain(cx, ir[dot].type.shape, "i")).node;
-    if (volume(ir[number].type.shape) != 1 || ir[number].op == Op::constant || ir[number].op == Op::iota) break;
-    chain.scales.push_back(number);
-    chain.result = reader;
-  }
-  if (chain.scales.empty()) return {};
-  if (reader >= 0 && ir[reader].op == Op::cast &&
-      (ir[reader].type.dtype == bfloat16 || ir[reader].type.dtype == float16))
-    chain.result = reader;
-  if (followed) {
-    add_bias(ir, users, outputs, chain);
-    add_residual(ir, users, outputs, strides, roots, chain);
-  }
-  return chain;
-}
-
-DotPlan plan_dot(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, const DotChain& chain,
-                 const Numerics& numerics) {
-  const NodeId dot = chain.dot, result = chain.result;
-  const IrNode& node = ir[dot];
-  auto a = strided_view(ir, strides, roots, node.inputs[0]), b = strided_view(ir, strides, roots, node.inputs[1]);
-  if (!a || !b) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, dot));
-  const Strides& c = strides[result];
-  const Shape &sa = ir[node.inputs[0]].type.shape, &sb = ir[node.inputs[1]].type.shape;
-  const graph::Attrs& at = node.attrs;
 
   std::vector<Axis> batch, m, n, k;
-  size_t out = 0;
-  for (size_t i = 0; i < at.batch.size(); ++i, ++out)
-    batch.push_back({sa[static_cast<size_t>(at.batch[i])], a->strides[static_cast<size_t>(at.batch[i])],
-                     b->strides[static_cast<size_t>(at.batch2[i])], c[out]});
-  for (size_t i = 0; i < sa.size(); ++i)
-    if (!contains(at.batch, static_cast<int64_t>(i)) && !contains(at.axes, static_cast<int64_t>(i)))
-      m.push_back({sa[i], a->strides[i], 0, c[out++]});
-  for (size_t i = 0; i < sb.size(); ++i)
-    if (!contains(at.batch2, static_cast<int64_t>(i)) && !contains(at.axes2, static_cast<int64_t>(i)))
-      n.push_back({sb[i], 0, b->strides[i], c[out++]});
-  for (size_t i = 0; i < at.axes.size(); ++i)
-    k.push_back({sa[static_cast<size_t>(at.axes[i])], a->strides[static_cast<size_t>(at.axes[i])],
-                 b->strides[static_cast<size_t>(at.axes2[i])], 0});
 
-  batch = merged(batch);
-  std::vector<Axis> contracted = merged(k);
-  if (contracted.size() > 1) throw_internal("plan_dot", "contracted axes do not lie together: " + print(ir, dot));
-  Axis km = contracted.empty() ? Axis{1, 0, 0, 0} : contracted[0];
-  Axis mm = split_last(merged(m), batch), nm = split_last(merged(n), batch);
-  batch = merged(batch);
+ private:
+  /// Returns the axis that is number `in_a` of A and `in_b` of B (-1: it has none). `in_c`: it is the next one of C.
+  Axis axis(int64_t in_a, int64_t in_b, bool in_c) const {
+    const auto of = [](const Strides& strides, int64_t axis) {
+      return axis < 0 ? 0 : strides[static_cast<size_t>(axis)];
+    };
+    const int64_t c = in_c ? static_cast<int64_t>(out_) : -1;
+    Axis out{in_a >= 0 ? sa_[static_cast<size_t>(in_a)] : sb_[static_cast<size_t>(in_b)],
+             {of(a_.view.strides, in_a), of(b_.view.strides, in_b), of(c_, c)}};
+    for (const Strides& x : epilogue_.strides) out.strides.push_back(of(x, c));
+    for (const Strides& x : a_.prologue.strides) out.strides.push_back(of(x, in_a));
+    for (const Strides& x : b_.prologue.strides) out.strides.push_back(of(x, in_b));
+    return out;
+  }
 
-  DotPlan plan;
-  plan.a = a->node;
-  plan.b = b->node;
-  plan.a_offset = a->offset;
-  plan.b_offset = b->offset;
-  kernel::DotDesc& d = plan.desc;
-  d.a = ir[node.inputs[0]].type.dtype;
-  d.b = ir[node.inputs[1]].type.dtype;
-  d.c = ir[result].type.dtype;
+  const Operand &a_, &b_;
+  const Strides& c_;
+  const EpilogueParts& epilogue_;
+  const graph::Attrs& at_;
+  const Shape &sa_, &sb_;
+  size_t out_ = 0;
+};
+
+/// Fills in where the operands of an epilogue or prologue lie. `first`: the first one's position among the strides.
+void set_strides(std::vector<kernel::EpilogueOperand>& operands, size_t first, const std::vector<Axis>& batch,
+                 const Axis& m, const Axis& n) {
+  for (size_t x = 0; x < operands.size(); ++x) {
+    for (const Axis& axis : batch) operands[x].batch.push_back(axis.strides[first + x]);
+    operands[x].m = m.strides[first + x], operands[x].n = n.strides[first + x];
+  }
+}
+
+/// Fills in the extents and strides of A, B and C.
+void set_matrices(kernel::DotDesc& d, const std::vector<Axis>& batch, const Axis& m, const Axis& n, const Axis& k) {
   for (const Axis& axis : batch) {
     d.batch.push_back(axis.extent.bound());
-    d.a_batch.push_back(axis.a);
-    d.b_batch.push_back(axis.b);
-    d.c_batch.push_back(axis.c);
-    plan.extents.push_back(axis.extent);
+    d.a_batch.push_back(axis.a());
+    d.b_batch.push_back(axis.b());
+    d.c_batch.push_back(axis.c());
   }
-  d.m = mm.extent.bound(), d.n = nm.extent.bound(), d.k = km.extent.bound();
-  d.a_m = mm.a, d.a_k = km.a, d.b_k = km.b, d.b_n = nm.b, d.c_m = mm.c, d.c_n = nm.c;
+  d.m = m.extent.bound(), d.n = n.extent.bound(), d.k = k.extent.bound();
+  d.a_m = m.a(), d.a_k = k.a(), d.b_k = k.b(), d.b_n = n.b(), d.c_m = m.c(), d.c_n = n.c();
   // An axis of extent 1 has no stride of its own: give it the dense one, so that libraries see plain matrices.
   if (d.m == 1) d.a_m = std::max<int64_t>(1, d.a_k * d.k), d.c_m = std::max<int64_t>(1, d.c_n * d.n);
   if (d.n == 1) d.b_n = d.b_k == 1 ? d.k : 1, d.c_n = 1;
   if (d.k == 1) d.a_k = d.a_m == 1 ? std::max<int64_t>(2, d.m) : 1, d.b_k = d.b_n == 1 ? d.n : 1;
-  plan.extents.insert(plan.extents.end(), {mm.extent, nm.extent, km.extent});
-  plan.bias = chain.bias;
-  plan.residual = chain.residual;
-  d.bias = chain.bias >= 0;
-  d.activation = chain.activation;
-  d.residual = chain.residual >= 0;
-  plan.pre_activation = chain.pre_activation;
-  d.pre_activation = chain.pre_activation_is;
-  plan.sum = chain.sum;
-  d.sum = chain.summed;
-  plan.scales = chain.scales;
-  d.scales = static_cast<int64_t>(chain.scales.size());
-  d.numerics = numerics;
+}
+
+}  // namespace
+
+DotPlan plan_dot(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, const DotRegion& region,
+                 const Numerics& numerics) {
+  const NodeId dot = region.dot;
+  Operand a = operand_of(ir, strides, roots, region, 0), b = operand_of(ir, strides, roots, region, 1);
+  EpilogueParts parts = epilogue_of(ir, strides, roots, region);
+  const DotAxes axes(ir, dot, a, b, strides[region.result], parts);
+  const size_t arrays = 3 + parts.strides.size() + a.prologue.strides.size() + b.prologue.strides.size();
+  std::vector<Axis> batch = merged(axes.batch), contracted = merged(axes.k);
+  if (contracted.size() > 1) throw_internal("plan_dot", "contracted axes do not lie together: " + print(ir, dot));
+  const Axis k = contracted.empty() ? Axis{1, Strides(arrays)} : contracted[0];
+  const Axis m = split_last(merged(axes.m), batch, arrays), n = split_last(merged(axes.n), batch, arrays);
+  batch = merged(batch);
+
+  DotPlan plan;
+  plan.a = {a.view.node, a.view.offset};
+  plan.b = {b.view.node, b.view.offset};
+  plan.desc.a = ir[ir[dot].inputs[0]].type.dtype;
+  plan.desc.b = ir[ir[dot].inputs[1]].type.dtype;
+  plan.desc.c = ir[region.result].type.dtype;
+  set_matrices(plan.desc, batch, m, n, k);
+  for (const Axis& axis : batch) plan.extents.push_back(axis.extent);
+  plan.extents.insert(plan.extents.end(), {m.extent, n.extent, k.extent});
+  size_t first = 3;
+  set_strides(parts.epilogue.operands, first, batch, m, n);
+  set_strides(a.prologue.epilogue.operands, first += parts.strides.size(), batch, m, k);
+  set_strides(b.prologue.epilogue.operands, first += a.prologue.strides.size(), batch, n, k);
+  plan.epilogue = std::move(parts.epilogue), plan.operands = std::move(parts.operands);
+  plan.a_prologue = {std::move(a.prologue.epilogue), std::move(a.prologue.operands)};
+  plan.b_prologue = {std::move(b.prologue.epilogue), std::move(b.prologue.operands)};
+  plan.stored = region.stored;
+  plan.sum = region.sum;
+  plan.desc.sum = region.summed;
+  plan.desc.numerics = numerics;
+  if (plan.a_prologue.empty() && plan.b_prologue.empty()) ask_library(plan);
   return plan;
 }
 
@@ -377,16 +302,14 @@ std::shared_ptr<const target::LibraryCall> library_for(const DotPlan& plan, cons
                                                        const Policy& policy) {
   const bool is_static =
       std::all_of(plan.extents.begin(), plan.extents.end(), [](const Dim& d) { return d.is_static(); });
-  if (!policy.libraries || !target::libraries_enabled() || !is_static) return nullptr;
-  return target.library(plan.desc);
+  if (!plan.asked || !policy.libraries || !target::libraries_enabled() || !is_static) return nullptr;
+  return target.library(*plan.asked);
 }
 
-std::vector<std::pair<NodeId, int64_t>> library_operands(const DotPlan& plan, NodeId result) {
-  std::vector<std::pair<NodeId, int64_t>> operands{{plan.a, plan.a_offset * plan.desc.a.size()},
-                                                   {plan.b, plan.b_offset * plan.desc.b.size()}};
-  for (const NodeId node : {plan.bias, plan.residual, plan.sum, plan.pre_activation})
-    if (node >= 0) operands.emplace_back(node, 0);
-  for (const NodeId node : plan.scales) operands.emplace_back(node, 0);
+std::vector<std::pair<NodeId, int64_t>> library_operands(const Ir& ir, const DotPlan& plan, NodeId result) {
+  std::vector<std::pair<NodeId, int64_t>> operands;
+  for (const OperandView& x : plan.asked_operands)
+    operands.emplace_back(x.node, x.offset * ir[x.node].type.dtype.size());
   operands.emplace_back(result, 0);
   return operands;
 }

@@ -161,7 +161,7 @@ class GemvRewriter : Rewriter {
   /// through elementwise operators, reshapes and broadcasts alone.
   bool rests_on_sums(NodeId id, int64_t depth) {
     const IrNode& n = to_[id];
-    if (n.op == Op::reduce) return is_scalar(id) && volume(to_[n.inputs[0]].type.shape) == depth;
+    if (n.op == Op::reduce) return !has_results(n) && is_scalar(id) && volume(to_[n.inputs[0]].type.shape) == depth;
     if (!is_elementwise(n.op) && n.op != Op::reshape && n.op != Op::broadcast) return false;
     if (const auto it = rests_.find({id, depth}); it != rests_.end()) return it->second;
     const int64_t size = volume(n.type.shape);

@@ -14,7 +14,7 @@ RuleResult reduce_nothing(RuleGraph& g, const IrNode& n) {
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (shape[static_cast<size_t>(axis)] == 0)
-      return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype));
+      return g.constant_like(n.type, kernel::identity(n.attrs->reducer, n.type.dtype, static_cast<size_t>(n.output)));
   return {};
 }
 
@@ -24,7 +24,7 @@ RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
   Attrs attrs;
   attrs.shape = n.type.shape;
-  return g.make(Op::reshape, {n.inputs[0]}, n.type, attrs);
+  return g.make(Op::reshape, {n.inputs[static_cast<size_t>(n.output)]}, n.type, attrs);
 }
 
 RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {

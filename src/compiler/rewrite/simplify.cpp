@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/rewrite/rules.h"
 #include "graph/table.h"
@@ -18,23 +19,22 @@ Digest hash(const IrNode& node) {
   h.number(static_cast<uint64_t>(node.op) | static_cast<uint64_t>(node.type.dtype.val()) << 8 |
            static_cast<uint64_t>(node.output) << 16 | static_cast<uint64_t>(node.inputs.size()) << 32);
   h.bytes(node.inputs.data(), node.inputs.size() * sizeof(int));
+  h.number(node.gemv | node.scaled << 1 | node.fused << 2 | node.materialized << 3).number(node.phase);
   for (const Dim& d : node.type.shape) h.number(d.bound()).number(reinterpret_cast<uintptr_t>(d.symbol()));
   graph::hash(h, node.attrs);
   return h.finish();
 }
 
-/// Returns for each operator the rules that may match it, in the order in which they are tried.
-std::vector<std::vector<const Rule*>> rules_by_operator() {
-  std::vector<std::vector<const Rule*>> all(graph::table().size());
-  for (const std::span<const Rule> family :
-       {algebra_rules(), movement_rules(), reduction_rules(), scatter_rules(), dot_rules()})
+}  // namespace
+
+RuleIndex index_rules(std::initializer_list<std::span<const Rule>> families) {
+  RuleIndex all(graph::table().size());
+  for (const std::span<const Rule> family : families)
     for (const Rule& rule : family)
       for (const graph::Row* row : graph::table())
         if (rule.operators(row->op)) all[static_cast<size_t>(row->op)].push_back(&rule);
   return all;
 }
-
-}  // namespace
 
 Ir RuleGraph::run() {
   out_.nodes.reserve(source_.nodes.size());
@@ -46,9 +46,14 @@ Ir RuleGraph::run() {
     if (mapped(id) >= 0) continue;
     IrNode node = take(id);
     for (NodeId& input : node.inputs) input = mapped(input);
+    next_ = id, phase_ = node.phase;
     mapped(id) = add(std::move(node));
+    if (facts_.readers.empty()) continue;
+    readers_.resize(out_.nodes.size());
+    readers_[mapped(id)] += facts_.readers[id];
   }
   for (NodeId id : source_.outputs) out_.outputs.push_back(mapped(id));
+  carry_regions(source_, out_, mapped);
   return std::move(out_);
 }
 
@@ -58,7 +63,8 @@ NodeId RuleGraph::append(IrNode node) {
 }
 
 NodeId RuleGraph::add(IrNode node) {
-  if (std::optional<int> better = rewrite(node)) return *better;
+  own_ = std::exchange(next_, -1);  // a rule that fires calls `add` for nodes of its own
+  if (const std::optional<int> better = rewrite(node)) return *better;
   Digest key = hash(node);
   auto [it, fresh] = known_.try_emplace(key, out_.size());
   if (fresh) append(std::move(node));
@@ -66,10 +72,28 @@ NodeId RuleGraph::add(IrNode node) {
 }
 
 std::optional<int> RuleGraph::rewrite(const IrNode& node) {
-  static const std::vector<std::vector<const Rule*>> rules = rules_by_operator();
-  for (const Rule* rule : rules[static_cast<size_t>(node.op)])
+  for (const Rule* rule : rules_[static_cast<size_t>(node.op)])
     if (auto result = rule->apply(*this, node)) return result;
   return {};
+}
+
+const SumTerms* RuleGraph::terms() const {
+  const auto found = facts_.distributed.find(own_);
+  return found == facts_.distributed.end() ? nullptr : &found->second;
+}
+
+NodeId RuleGraph::cast_to(NodeId id, Dtype dtype) {
+  if ((*this)[id].type.dtype == dtype) return id;
+  Attrs attrs;
+  attrs.dtype = dtype;
+  return make(Op::cast, {id}, {(*this)[id].type.shape, dtype}, attrs);
+}
+
+NodeId RuleGraph::reshape_to(NodeId id, const Shape& shape) {
+  if ((*this)[id].type.shape == shape) return id;
+  Attrs attrs;
+  attrs.shape = shape;
+  return make(Op::reshape, {id}, {shape, (*this)[id].type.dtype}, attrs);
 }
 
 NodeId RuleGraph::broadcast_to(NodeId id, const Shape& shape) {
@@ -101,7 +125,11 @@ bool RuleGraph::is_splat(NodeId id, double value) const {
   return number && number->real() == value && !std::signbit(number->real());
 }
 
-Ir simplify(Ir ir) { return RuleGraph(std::move(ir)).run(); }
+Ir simplify(Ir ir) {
+  static const RuleIndex rules =
+      index_rules({algebra_rules(), movement_rules(), reduction_rules(), scatter_rules(), dot_rules()});
+  return RuleGraph(std::move(ir), rules).run();
+}
 
 Ir with_plain_operands(Ir ir) {
   if (std::none_of(ir.nodes.begin(), ir.nodes.end(),
@@ -127,6 +155,7 @@ Ir with_plain_operands(Ir ir) {
   }
   for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
   for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
+  carry_regions(ir, result, [&](NodeId id) { return renumbered[id]; });
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/work.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -39,10 +40,13 @@ AccessAnalysis::AccessAnalysis(const Ir& ir, const Grouping& grouping, Group& gr
   for (const Root& root : group.roots) {
     if (only >= 0 && root.node != only) continue;
     const bool reductions = root.kind == RootKind::reduce || root.kind == RootKind::column;
-    if (with_rows || root.kind != RootKind::row)
-      walk({reductions ? std::pair(ir[root.node].inputs[0], tuples_.of(reduction_operand_index(ir, group, root)))
-                       : std::pair(root.node, tuples_.of(root.index))},
-           !reductions, touches);
+    if (with_rows || root.kind != RootKind::row) {
+      Pending pending;
+      if (!reductions) pending.emplace_back(root.node, tuples_.of(root.index));
+      for (const NodeId input : reductions ? ir[root.node].inputs : std::vector<NodeId>())
+        pending.emplace_back(input, tuples_.of(reduction_operand_index(ir, group, root)));
+      walk(std::move(pending), !reductions, touches);
+    }
     touches.push_back({root.node, address(root.node, root.index), false});
   }
   while (!pending_keys_.empty()) walk(std::exchange(pending_keys_, {}), false, keys);
@@ -96,11 +100,11 @@ void AccessAnalysis::step(NodeId id, const IrNode& n, int tuple, Pending& pendin
     }
     pending.emplace_back(n.inputs[0], tuples_.of(std::move(inside)));
   } else {
-    int scalar = graph::row(n.op).scalar;
-    flops += n.op == Op::random_bits ? 120
-             : scalar >= 0           ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops
-                                     : 0;
+    flops += operations_of(n);
     if (n.op == Op::random_bits) {
+      const auto lead = at.size() - n.attrs->shape.size();
+      if (n.attrs->generator == graph::Generator::threefry && lead == 0)
+        drawn.push_back({volume(n.attrs->shape), ix::linear(*group_.cx, at, row_major_strides(n.attrs->shape))});
       if (with_keys_) ask_for_key(n, at);
       return;
     }

@@ -17,6 +17,12 @@ struct Touch {
   bool gathered;  // through an index that was itself loaded
 };
 
+/// A word of Threefry: how many words its key draws, and which of them it is.
+struct Drawn {
+  int64_t words;
+  ix::Expr position;
+};
+
 /// Returns the index of a reduction root's operand at the group's point, with the inner variables at the reduced axes.
 std::vector<ix::Expr> reduction_operand_index(const Ir& ir, Group& group, const Root& root);
 
@@ -32,6 +38,7 @@ class AccessAnalysis {
   bool gathered_on(ix::Expr e, std::span<const ix::Expr> lanes) const;
 
   std::vector<Touch> touches;
+  std::vector<Drawn> drawn;
   std::vector<Touch> keys;  // both words of each random number's key, where they are loaded
   double flops = 0;
 

@@ -35,6 +35,17 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
   return inner == 1 ? 1 : 8;
 }
 
+/// Returns in what share of the domain's points an address is touched: what is loaded or stored once a row (a sum, the
+/// state of an optimizer that reads it) counts as little beside a long row's elements as it costs.
+double share_of_points(const Touch& touch, std::span<const DomainVariable> inner) {
+  double share = 1;
+  for (const DomainVariable& v : inner) {
+    if (ix::depends_on(touch.offset, v.var)) return 1;
+    share /= static_cast<double>(std::max<int64_t>(1, v.extent.bound()));
+  }
+  return share;
+}
+
 constexpr int64_t few_elements = int64_t{1} << 18;  // elements that fit into the L2
 constexpr int64_t most_part_bytes = 128 << 10;      // of partial results of all parts of columns
 constexpr int64_t many_lines = 1 << 14;             // more lines than warps run at once
@@ -106,7 +117,9 @@ bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const
                    const target::Target& target) {
   int64_t bytes = 0;  // of all reductions of a column
   for (const Root& r : group.roots)
-    if (r.kind == RootKind::reduce) bytes += std::max<int64_t>(sizeof(float), ir[r.node].type.dtype.size());
+    if (r.kind == RootKind::reduce)
+      for (const NodeId component : ir[r.node].inputs)
+        bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   for (size_t k = 0; k < passes.size(); ++k)
     if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // a later pass needs whole columns
@@ -199,7 +212,7 @@ std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::
   for (Candidate& candidate : candidates) {
     double cost = 0.25;
     for (const Touch& touch : analysis.touches)
-      cost += candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars);
+      cost += share_of_points(touch, inner) * (candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars));
     int64_t extent = extent_of(candidate.vars);
     const int64_t padded = (extent + lanes - 1) / lanes * lanes;
     double filled = static_cast<double>(extent) / static_cast<double>(padded);
@@ -261,6 +274,48 @@ bool change_width(RowSchedule& s, Variant variant, const target::Target& target,
   return true;
 }
 
+/// Lets each program compute both halves of the domain where words are drawn by position in the domain (RowSchedule).
+RowSchedule with_halves(RowSchedule s, const AccessAnalysis& analysis, Group& group) {
+  const std::vector<DomainVariable>& domain = group.domain;
+  const auto rows_first = [](const DomainVariable& a, const DomainVariable& b) { return !a.inner && b.inner; };
+  if (analysis.drawn.empty() || group.has_columns() || !all_static(domain) || s.cluster > 1 || s.rows > 0 ||
+      !std::is_sorted(domain.begin(), domain.end(), rows_first))
+    return s;
+  std::vector<Expr> vars;
+  Shape extents;
+  int64_t rows = 1;
+  for (const DomainVariable& v : domain) {
+    vars.push_back(v.var), extents.push_back(v.extent);
+    if (!v.inner) rows *= v.extent.bound();
+  }
+  const bool whole_rows = s.kind == RowClass::row && s.lane_extent <= s.width && rows % 2 == 0;
+  const bool whole_map = s.kind == RowClass::map && static_cast<size_t>(s.lane_axes) == domain.size() &&
+                         s.lane_extent % (2 * s.width) == 0;
+  const Expr position = ix::linear(*group.cx, vars, row_major_strides(extents));
+  const bool in_place = std::any_of(analysis.drawn.begin(), analysis.drawn.end(), [&](const auto& drawn) {
+    return drawn.position == position && drawn.words == extent_of(domain);
+  });
+  if (!in_place || !(whole_rows || whole_map)) return s;
+  s.halves = 2;
+  s.dynamic = false;
+  if (whole_map) s.lane_extent /= 2;
+  return s;
+}
+
+/// Lets each program of a map loop over axes along which much of its work repeats. Its lanes are then whole tiles of
+/// one block. Needs static lengths.
+RowSchedule with_loop(RowSchedule s, const Ir& ir, const Grouping& grouping, Group& group,
+                      std::span<const DomainVariable> rows, int64_t lanes) {
+  if (s.kind != RowClass::map || s.lane_axes == 0 || s.dynamic || s.halves > 1 || !all_static(group.domain)) return s;
+  const auto cut = rows.size() - static_cast<size_t>(s.lane_axes);
+  s.loop =
+      choose_map_loop(ir, grouping, group, rows.first(cut), rows.subspan(cut), {std::min(lanes, s.width), s.width});
+  if (s.loop.axes.empty()) return s;
+  s.width = s.loop.width;
+  s.block = s.width * s.loop.tiles;
+  return s;
+}
+
 }  // namespace
 
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
@@ -312,7 +367,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
     }
     if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
       return {};
-    return s;
+    return with_halves(s, analysis, group);
   }
   int64_t widest = 4 * lanes;
   // Long expressions get narrower tiles, since fewer values may be live at once. Over few arrays they are chains with
@@ -328,7 +383,7 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
     return {};
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
-  return s;
+  return with_loop(with_halves(s, analysis, group), ir, grouping, group, rows, lanes);
 }
 
 }  // namespace weft::compiler

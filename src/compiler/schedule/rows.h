@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/schedule/access.h"
+#include "compiler/schedule/invariant.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -34,8 +35,12 @@ struct RowSchedule {
   // reduced.
   int64_t cluster = 1;
   int64_t rows = 0;  // row kernels of GEMVs: rows of the matrix that a program computes at once
+  // 2: a program computes a row (a tile of a map) and the one half the domain after it. Threefry's counters pair their
+  // elements: both words of each call are used. A map's lane_extent is then half of its axes'.
+  int64_t halves = 1;
   // Map over one flat axis whose length is a kernel argument, so that one kernel serves all lengths.
   bool dynamic = false;
+  MapLoop loop;      // map: a loop over row axes inside of each program
   double flops = 0;  // per point of the domain
   double loads = 0;
 };

@@ -4,10 +4,11 @@
 #include <map>
 #include <set>
 
+#include "compiler/ir/grouping.h"
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
-#include "compiler/region/activation.h"
-#include "compiler/region/dot_plan.h"
+#include "compiler/region/dot_region.h"
+#include "compiler/region/library_epilogue.h"
 #include "compiler/rewrite/row_reductions.h"
 #include "compiler/schedule/rows.h"
 #include "target/target.h"
@@ -93,11 +94,48 @@ int64_t parts_of_rows(const Run& run, int64_t columns) {
   return std::min(parts, run.length / least_rows_of_part);
 }
 
+/// Adds the nodes of reductions so that all components of a state are results of one reduction.
+class StateRewriter : protected Rewriter {
+ protected:
+  explicit StateRewriter(Ir ir) : Rewriter(std::move(ir)) {}
+
+  /// Returns the reduction as that of component k of its state.
+  IrNode component(IrNode node, size_t k) const {
+    node.output = static_cast<int>(k);
+    node.type.dtype = to_[node.inputs[k]].type.dtype;
+    node.results.assign(node.inputs.size() > 1 ? node.inputs.size() : 0, node.type);
+    for (size_t i = 0; i < node.results.size(); ++i) node.results[i].dtype = to_[node.inputs[i]].type.dtype;
+    return node;
+  }
+
+  /// Adds a reduction; of one that was added before, returns that node.
+  NodeId add_state(IrNode node) {
+    if (!has_results(node)) return add(std::move(node));
+    std::vector<int64_t> key{static_cast<int64_t>(node.attrs->reducer), node.output};
+    for (const NodeId input : node.inputs) key.push_back(input);
+    key.insert(key.end(), node.attrs->axes.begin(), node.attrs->axes.end());
+    NodeId& known = states_.try_emplace(std::move(key), -1).first->second;
+    return known >= 0 ? known : known = add(std::move(node));
+  }
+
+  /// Returns a reshape of `v` to `shape`, looking through reshapes of v. Equal requests share one node.
+  NodeId reshaped(NodeId v, const Shape& shape) {
+    if (to_[v].type.shape == shape) return v;
+    if (to_[v].op == graph::Op::reshape) return reshaped(to_[v].inputs[0], shape);
+    NodeId& view = views_.try_emplace({v, bounds(shape)}, -1).first->second;
+    return view >= 0 ? view : view = shaped(graph::Op::reshape, v, shape);
+  }
+
+ private:
+  std::map<std::vector<int64_t>, NodeId> states_;
+  std::map<std::pair<NodeId, std::vector<int64_t>>, NodeId> views_;
+};
+
 /// Splits reductions to fewer than eight results over many elements once, for the threads of a CPU.
-class FewResults : Rewriter {
+class FewResults : StateRewriter {
  public:
   /// `columns`: also splits reductions that leave the last axis whole.
-  FewResults(Ir ir, bool columns) : Rewriter(std::move(ir)), columns_(columns) {}
+  FewResults(Ir ir, bool columns) : StateRewriter(std::move(ir)), columns_(columns) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
@@ -134,8 +172,7 @@ class FewResults : Rewriter {
 
   /// Splits the first reduced axis if it is long, else reduces it separately from the others.
   NodeId cut(IrNode node) {
-    NodeId v = node.inputs[0];
-    const Shape shape = to_[v].type.shape;
+    const Shape shape = to_[node.inputs[0]].type.shape;
     if (!is_long(node, shape) || (!columns_ && is_column(node, shape))) return reduce(std::move(node));
     const auto axis = static_cast<size_t>(node.attrs->axes[0]);
     const int64_t extent = shape[axis].bound(), all = reduced(node, shape);
@@ -153,7 +190,7 @@ class FewResults : Rewriter {
     } else {
       return reduce(std::move(node));
     }
-    first.inputs[0] = reshaped(v, split);
+    for (NodeId& component : first.inputs) component = reshaped(component, split);
     first.type.shape.clear();
     int64_t position = 0;  // position of the remaining reduced axis in the partial result
     for (size_t a = 0; a < split.size(); ++a) {
@@ -161,7 +198,7 @@ class FewResults : Rewriter {
       if (a < axis) ++position;
       first.type.shape.push_back(split[a]);
     }
-    node.inputs[0] = cut(std::move(first));
+    for (size_t k = 0; k < node.inputs.size(); ++k) node.inputs[k] = cut(component(first, k));
     node.attrs.edit().axes = {position};
     return cut(std::move(node));
   }
@@ -171,99 +208,89 @@ class FewResults : Rewriter {
     const Shape& shape = to_[node.inputs[0]].type.shape;
     const bool one = std::all_of(node.attrs->axes.begin(), node.attrs->axes.end(),
                                  [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; });
-    return one ? shaped(graph::Op::reshape, node.inputs[0], node.type.shape) : add(std::move(node));
-  }
-
-  /// Returns a reshape of `v` to `shape`, looking through reshapes of v. Equal requests share one node.
-  NodeId reshaped(NodeId v, const Shape& shape) {
-    if (to_[v].type.shape == shape) return v;
-    if (to_[v].op == graph::Op::reshape) return reshaped(to_[v].inputs[0], shape);
-    NodeId& view = views_.try_emplace({v, bounds(shape)}, -1).first->second;
-    return view >= 0 ? view : view = shaped(graph::Op::reshape, v, shape);
+    return one ? shaped(graph::Op::reshape, node.inputs[static_cast<size_t>(node.output)], node.type.shape)
+               : add_state(std::move(node));
   }
 
   const bool columns_;
-  std::map<std::pair<NodeId, std::vector<int64_t>>, NodeId> views_;
 };
 
-/// Joins nested reductions.
-class ReductionJoiner : protected Rewriter {
+/// Cuts reductions over axes on both sides of one that is kept, for tiles of a CPU: the statistics of groups of
+/// channels over all pixels, whose rows are short pieces of memory. The leading axes are reduced first, down columns of
+/// adjacent elements, then the few results of that.
+class InterruptedReductions : StateRewriter {
  public:
-  explicit ReductionJoiner(Ir ir)
-      : Rewriter(std::move(ir)), users_(users(from_)), outputs_(from_.outputs.begin(), from_.outputs.end()) {}
+  explicit InterruptedReductions(Ir ir) : StateRewriter(std::move(ir)) {}
 
   Ir run() {
-    return rewrite([&](NodeId id, IrNode node) -> NodeId {
-      if (node.op != graph::Op::reduce) return add(std::move(node));
-      const Shape shape = node.type.shape;
-      NodeId operand = from_[id].inputs[0];
-      return shaped(graph::Op::reshape, add(joined(id, std::move(node), operand)), shape);
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
+      const size_t first = leading(node, to_);
+      return first > 0 ? cut(std::move(node), first) : add(std::move(node));
     });
   }
 
- protected:
-  /// Returns the axes longer than 1, in order.
-  static std::vector<size_t> long_axes(const Shape& shape) {
-    std::vector<size_t> axes;
-    for (size_t k = 0; k < shape.size(); ++k)
-      if (!(shape[k] == 1)) axes.push_back(k);
-    return axes;
+  static bool any(const Ir& ir) {
+    return std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) { return leading(n, ir) > 0; });
   }
 
-  /// Joins a reduction down columns with the inner reduction that it reads, if that has no other reader: returns one
-  /// reduction over the axes of both, which is then split as the device needs. Returns `node` if they cannot be joined.
-  IrNode joined(NodeId id, IrNode node, NodeId& operand_id) {
-    int inner = from_[id].inputs[0];
-    const auto only_here = [&](NodeId v) { return users_[v].size() == 1 && !outputs_.contains(v); };
-    while (from_[inner].op == graph::Op::reshape && only_here(inner)) inner = from_[inner].inputs[0];
-    const IrNode& first = from_[inner];
-    if (first.op != graph::Op::reduce || !only_here(inner) || first.attrs->reducer != node.attrs->reducer ||
-        first.type.dtype != node.type.dtype || is_low_float(node.type.dtype))
-      return node;
-    const Shape &seen = from_[from_[id].inputs[0]].type.shape, &operand = from_[first.inputs[0]].type.shape;
-    const std::vector<size_t> left = long_axes(first.type.shape), read = long_axes(seen);
-    const auto extents = [](const Shape& shape, const std::vector<size_t>& axes) {
-      Shape all;
-      for (size_t k : axes) all.push_back(shape[k]);
-      return all;
+ private:
+  static constexpr int64_t least_length = 16;   // of columns: what they leave is then little to read again
+  static constexpr int64_t least_columns = 16;  // adjacent ones: a vector of float32
+
+  /// Returns how many of a reduction's axes to reduce first, or 0 to leave it whole.
+  static size_t leading(const IrNode& node, const Ir& ir) {
+    if (node.op != graph::Op::reduce || has_results(node)) return 0;
+    const Shape& shape = ir[node.inputs[0]].type.shape;
+    if (std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return !d.is_static(); })) return 0;
+    const std::vector<int64_t>& axes = node.attrs->axes;
+    int64_t length = 1, columns = 1;
+    size_t first = 0;
+    const auto kept_before = [&](size_t k) {  // whether an axis between the reduced axes k - 1 and k is kept
+      for (int64_t axis = axes[k - 1] + 1; axis < axes[k]; ++axis)
+        if (!(shape[static_cast<size_t>(axis)] == 1)) return true;
+      return false;
     };
-    if (extents(first.type.shape, left) != extents(seen, read)) return node;
-    std::vector<int64_t> kept;  // by axis of the inner reduction's result: the operand's axis
-    for (int64_t axis = 0; axis < static_cast<int64_t>(operand.size()); ++axis)
-      if (std::count(first.attrs->axes.begin(), first.attrs->axes.end(), axis) == 0) kept.push_back(axis);
-    std::vector<int64_t> axes = first.attrs->axes;
-    for (size_t k = 0; k < read.size(); ++k)
-      if (std::count(node.attrs->axes.begin(), node.attrs->axes.end(), static_cast<int64_t>(read[k])) > 0)
-        axes.push_back(kept[left[k]]);
-    std::sort(axes.begin(), axes.end());
-    if (axes.back() - axes.front() + 1 != static_cast<int64_t>(axes.size()) ||
-        axes.back() + 1 == static_cast<int64_t>(operand.size()))
-      return node;
-    IrNode whole = made(graph::Op::reduce, {renamed(first.inputs[0])}, {}, node.type.dtype);
-    whole.attrs.edit().reducer = node.attrs->reducer;
-    whole.attrs.edit().axes = axes;
-    for (size_t k = 0; k < operand.size(); ++k)
-      if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k)))
-        whole.type.shape.push_back(operand[k]);
-    operand_id = first.inputs[0];
-    return whole;
+    for (; first < axes.size() && (first == 0 || !kept_before(first)); ++first)
+      length *= shape[static_cast<size_t>(axes[first])].bound();
+    if (first == axes.size()) return 0;
+    for (auto axis = static_cast<size_t>(axes[first - 1]) + 1; axis < shape.size(); ++axis)
+      columns *= shape[axis].bound();
+    return length >= least_length && columns >= least_columns ? first : 0;
   }
 
-  const Users users_;
-  const std::set<NodeId> outputs_;
+  NodeId cut(IrNode node, size_t first) {
+    const Dtype result = node.type.dtype;
+    if (is_low_float(to_[node.inputs[0]].type.dtype)) node.inputs[0] = cast(node.inputs[0], float32);
+    const graph::Type& operand = to_[node.inputs[0]].type;
+    IrNode columns = node;
+    auto& axes = columns.attrs.edit().axes;
+    axes.resize(first);
+    columns.type = {{}, operand.dtype};
+    std::vector<int64_t> left;  // by axis of the operand: its position in the columns' results
+    for (size_t axis = 0; axis < operand.shape.size(); ++axis) {
+      left.push_back(columns.type.rank());
+      if (std::count(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == 0)
+        columns.type.shape.push_back(operand.shape[axis]);
+    }
+    auto& rest = node.attrs.edit().axes;
+    rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(first));
+    for (int64_t& axis : rest) axis = left[static_cast<size_t>(axis)];
+    node.type.dtype = operand.dtype;
+    node.inputs[0] = add(std::move(columns));
+    return cast(add(std::move(node)), result);
+  }
 };
 
 /// Splits reductions for a device that only thousands of programs fill.
-class ReductionSplitter : ReductionJoiner {
+class ReductionSplitter : StateRewriter {
  public:
   ReductionSplitter(Ir ir, const target::Target& target)
-      : ReductionJoiner(std::move(ir)), target_(target), max_cluster_size_(target.machine().max_cluster),
-        of_rows_(row_values(from_)) {
-    const NodeCounts escaping = escapes(from_);
-    for (NodeId id = 0; id < from_.size(); ++id)
-      if (from_[id].op == graph::Op::dot && hides_sums(from_, id))
-        if (const auto derivative = following_gelu_derivative(from_, users_, escaping, id))
-          derivatives_.insert(derivative->result);
+      : StateRewriter(std::move(ir)), target_(target), max_cluster_size_(target.machine().max_cluster),
+        users_(users(from_)), of_rows_(row_values(from_)) {
+    for (const InlinedRegion& region : from_.regions)
+      if (is_library_slope(region.name))
+        for (const NodeId product : users_[region.result])
+          if (const NodeId result = of_dot_and_slope(product, region.result); result >= 0) derivatives_.insert(result);
   }
 
   Ir run() {
@@ -273,14 +300,22 @@ class ReductionSplitter : ReductionJoiner {
         if (derivatives_.contains(id)) matmuls_.insert(copy);
         return copy;
       }
-      const Shape shape = node.type.shape;
-      NodeId operand = from_[id].inputs[0];
-      node = joined(id, std::move(node), operand);
-      return shaped(graph::Op::reshape, reduce(id, std::move(node), in_memory(operand)), shape);
+      return reduce(id, std::move(node), in_memory(from_[id].inputs[0]));
     });
   }
 
  private:
+  /// Returns the 16-bit value that a dot's result times the derivative of an activation is rounded to, if a library may
+  /// sum its rows; else -1.
+  NodeId of_dot_and_slope(NodeId product, NodeId slope) const {
+    if (from_[product].op != graph::Op::mul) return {};
+    NodeId dot = from_[product].inputs[from_[product].inputs[0] == slope ? 1 : 0];
+    while (from_[dot].op == graph::Op::cast) dot = from_[dot].inputs[0];
+    if (from_[dot].op != graph::Op::dot || !hides_sums(from_, dot)) return {};
+    const std::span<const NodeId> readers = users_[product];
+    return readers.size() == 1 && from_[readers[0]].op == graph::Op::cast ? readers[0] : NodeId{};
+  }
+
   /// Returns whether v is a matmul's result times gelu's derivative, or a view of it: a library may sum its rows in the
   /// same call.
   bool of_matmul(NodeId v) const {
@@ -293,41 +328,50 @@ class ReductionSplitter : ReductionJoiner {
   NodeId reduce(NodeId id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
-    if (!run_of(node, operand.shape, run)) return add(std::move(node));
+    if (!run_of(node, operand.shape, run)) return add_state(std::move(node));
     const int64_t kept = volume(node.type.shape);
-    const bool beside_rows = id >= 0 && run.first == 0 && !run.innermost && run.length >= least_rows &&
-                             kept >= least_columns && kept <= most_columns && reduces_row_value(from_, of_rows_, id);
+    const bool beside_rows = id >= 0 && !has_results(node) && run.first == 0 && !run.innermost &&
+                             run.length >= least_rows && kept >= least_columns && kept <= most_columns &&
+                             reduces_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && max_cluster_size_ > 1 && kept * max_cluster_size_ >= programs_of_clusters &&
         of_whole_row(id))
-      return add(std::move(node));
+      return add_state(std::move(node));
     const bool with_matmul =
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
     if (!with_matmul && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
         (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, target_).parts > 1)
-      return add(std::move(node));  // warps share the columns (lower/loops/columns.cpp)
+      return add_state(std::move(node));  // warps share the columns (lower/loops/columns.cpp)
     const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
                                         : balanced(run, operand.shape, parts(run, kept, in_memory));
-    if (count <= 1) return add(std::move(node));
-    const Dtype dtype = is_low_float(operand.dtype) ? float32 : operand.dtype;
-    NodeId v = cast(node.inputs[0], dtype);
+    if (count <= 1) return add_state(std::move(node));
+    const Dtype result = node.type.dtype;
+    for (NodeId& v : node.inputs)
+      if (is_low_float(to_[v].type.dtype)) v = cast(v, float32);
 
     // If the split falls between two axes, no reshape is needed.
     size_t border = run.first;
     for (int64_t left = count; border < run.end && left % operand.shape[border].bound() == 0 && left > 1; ++border)
       left /= operand.shape[border].bound();
     if (!beside_rows && extent(operand.shape, run.first, border) == count) {
-      v = add(over(node, v, border, run.end, dtype));
-      return cast(reduce(-1, over(node, v, run.first, border, dtype), true), node.type.dtype);
+      node.inputs = parts_of_state(over(node, border, run.end));
+      return cast(reduce(-1, over(node, run.first, border), true), result);
     }
     Shape shape(operand.shape.begin(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.first));
     shape.push_back(count);
     shape.push_back(run.length / count);
     shape.insert(shape.end(), operand.shape.begin() + static_cast<std::ptrdiff_t>(run.end), operand.shape.end());
-    v = shaped(graph::Op::reshape, v, shape);
-    v = add(over(node, v, run.first + 1, run.first + 2, dtype));
-    IrNode rest = over(node, v, run.first, run.first + 1, dtype);
-    return cast(beside_rows ? add(std::move(rest)) : reduce(-1, std::move(rest), true), node.type.dtype);
+    for (NodeId& v : node.inputs) v = has_results(node) ? reshaped(v, shape) : shaped(graph::Op::reshape, v, shape);
+    node.inputs = parts_of_state(over(node, run.first + 1, run.first + 2));
+    IrNode rest = over(node, run.first, run.first + 1);
+    return cast(beside_rows ? add_state(std::move(rest)) : reduce(-1, std::move(rest), true), result);
+  }
+
+  /// Adds the reduction of each part, all components of its state.
+  std::vector<NodeId> parts_of_state(const IrNode& node) {
+    std::vector<NodeId> components;
+    for (size_t k = 0; k < node.inputs.size(); ++k) components.push_back(add_state(component(node, k)));
+    return components;
   }
 
   /// Returns whether the row's kernel reads the result again for the row's elements, or computes it from another such
@@ -377,18 +421,20 @@ class ReductionSplitter : ReductionJoiner {
     return n;
   }
 
-  /// Builds the reduction of `operand` over the axes from `first` to `end`, with the reducer of `like`.
-  IrNode over(const IrNode& like, NodeId operand, size_t first, size_t end, Dtype dtype) const {
-    IrNode node = made(graph::Op::reduce, {operand}, to_[operand].type.shape, dtype);
+  /// Builds the reduction of `like`'s operands over the axes from `first` to `end`, with its reducer and of the same
+  /// component.
+  IrNode over(const IrNode& like, size_t first, size_t end) const {
+    IrNode node = made(graph::Op::reduce, like.inputs, to_[like.inputs[0]].type.shape, float32);
     node.attrs.edit().reducer = like.attrs->reducer;
     for (size_t axis = first; axis < end; ++axis) node.attrs.edit().axes.push_back(static_cast<int64_t>(axis));
     node.type.shape.erase(node.type.shape.begin() + static_cast<std::ptrdiff_t>(first),
                           node.type.shape.begin() + static_cast<std::ptrdiff_t>(end));
-    return node;
+    return component(std::move(node), static_cast<size_t>(like.output));
   }
 
   const target::Target& target_;
   const int64_t max_cluster_size_;
+  const Users users_;
   const NodeFlags of_rows_;  // row values (rewrite/row_reductions.h)
   // Matmuls multiplied by gelu's derivative: nodes of the old graph, and of the new one.
   std::set<NodeId> derivatives_, matmuls_;
@@ -396,20 +442,10 @@ class ReductionSplitter : ReductionJoiner {
 
 }  // namespace
 
-Ir join_reductions(Ir ir) {
-  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
-    if (node.op != graph::Op::reduce) return false;
-    int inner = node.inputs[0];
-    while (ir[inner].op == graph::Op::reshape) inner = ir[inner].inputs[0];
-    return ir[inner].op == graph::Op::reduce;
-  });
-  if (any) ir = ReductionJoiner(std::move(ir)).run();
-  return ir;
-}
-
 Ir split_reductions(Ir ir, const target::Target& target) {
   const bool many_programs = target.machine().simt;
   if (FewResults::any(ir)) ir = FewResults(std::move(ir), !many_programs).run();
+  if (!many_programs && InterruptedReductions::any(ir)) ir = InterruptedReductions(std::move(ir)).run();
   if (many_programs) ir = ReductionSplitter(std::move(ir), target).run();
   return ir;
 }

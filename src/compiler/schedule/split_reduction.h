@@ -6,14 +6,11 @@
 
 namespace weft::compiler {
 
-/// Splits reductions. On a CPU: those with fewer than eight results, into a few hundred parts. On a GPU: all, into
+/// Splits reductions. On a CPU: those with fewer than eight results, into a few hundred parts, and those over axes on
+/// both sides of one that is kept, into columns and rows. On a GPU: all, into
 /// thousands of programs, except rows and columns that a cluster computes (lower/loops/rows_cluster.cpp,
 /// lower/loops/columns.cpp). Partial sums of 16-bit and 8-bit floats are float32. The reduction tree depends on the
 /// shape and on the kind of machine, not on its size.
 Ir split_reductions(Ir ir, const target::Target& target);
-
-/// Joins a reduction down columns with an inner one that only it reads, so that the number of steps in which a graph
-/// writes a sum does not decide how it is split.
-Ir join_reductions(Ir ir);
 
 }  // namespace weft::compiler

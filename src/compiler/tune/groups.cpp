@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "compiler/region/dot_plan.h"
-#include "compiler/tune/cost.h"
+#include "compiler/schedule/work.h"
 #include "compiler/tune/tune.h"
 
 namespace weft::compiler {
@@ -50,6 +50,7 @@ class GroupTuner {
   void shorten(TuneItem& item, const Group& group);
   TuneBuffer buffer(NodeId node) const;
   NodeId owner(NodeId node) const { return cx_.buffer_owner[node]; }
+  BufferView view() const { return {cx_.ir, cx_.grouping, cx_.buffer_owner, cx_.has_buffer}; }
   void choose(const Family& family, Variant variant) {
     for (const GroupId g : family.groups) result_.variants[g] = variant;
   }
@@ -70,15 +71,15 @@ void GroupTuner::find_families(const std::vector<GroupId>& order) {
     const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
                                    [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
     if (empty || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
-    const Cost cost = cost_of(cx_, it);
-    const double seconds = std::max(cost.bytes / bytes_per_second, cost.flops / flops_per_second);
+    const GroupWork work = work_of(view(), it);
+    const double seconds = std::max(work.launch.bytes / bytes_per_second, work.launch.flops / flops_per_second);
     Digest code;
     if (it.kind == Group::Kind::rows) {
       code = result_.memo.rows(cx_, it)->digest;
     } else {
-      const auto call = library_for(it.dot, cx_.target, policy_);
+      const std::shared_ptr<const target::LibraryCall>& call = it.dot.library;
       if (!call) continue;
-      code = Hasher().digest(it.dot.desc.digest()).text(call->name()).finish();
+      code = Hasher().digest(it.dot.asked->digest()).text(call->name()).finish();
     }
     const auto [at, fresh] = known.try_emplace(code, families_.size());
     if (fresh) families_.push_back({{}, g, 0, code});
@@ -125,11 +126,11 @@ void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
 }
 
 void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
-  TuneCandidate call{Variant::heuristic, nullptr, {}, library_for(it.dot, cx_.target, policy_), {}, true};
-  for (const auto& [node, offset] : library_operands(it.dot, it.roots[0].node))
+  TuneCandidate call{Variant::heuristic, nullptr, {}, it.dot.library, {}, true};
+  for (const auto& [node, offset] : library_operands(cx_.ir, it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
-  // Generated code does not support these forms.
-  if (it.dot.desc.pre_activation != kernel::PreActivation::none || it.dot.desc.scales > 0) {
+  // Generated code has neither sums over rows of the result nor tensor cores for 8-bit floats.
+  if (it.dot.desc.sum == kernel::OperandSum::c || is_float8(it.dot.desc.a)) {
     item.candidates = {call};
     return;
   }
@@ -157,8 +158,7 @@ TuneBuffer GroupTuner::buffer(NodeId node) const {
 void GroupTuner::add_buffers(TuneItem& item, const Group& it) {
   std::vector<NodeId> reads = it.reads;
   if (it.kind == Group::Kind::dot)
-    for (const NodeId node : {it.dot.a, it.dot.b, it.dot.bias, it.dot.residual})
-      if (node >= 0) reads.push_back(node);
+    for (const NodeId id : it.dot.reads()) reads.push_back(id);
   for (const TuneCandidate& c : item.candidates) {
     for (const NodeId node : c.params) item.buffers.try_emplace(node, buffer(node));
     for (const auto& [node, offset] : c.operands) item.buffers.try_emplace(node, buffer(node));
@@ -224,7 +224,7 @@ TuneItem GroupTuner::item(const Family& family) {
   item.key = key(family);
   if (it.kind == Group::Kind::rows) add_row_candidates(item, it);
   else add_dot_candidates(item, it);
-  item.name = it.kind == Group::Kind::rows ? item.candidates[0].code->kernel.name : it.dot.desc.to_string();
+  item.name = it.kind == Group::Kind::rows ? item.candidates[0].code->kernel.name : it.dot.to_string();
   add_buffers(item, it);
   limit_indices(item, it);
   item.seconds = family.seconds;
@@ -244,7 +244,7 @@ TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   for (const Family& family : families_) {
     if (const std::optional<Variant> known = recorded_choice(key(family), policy_)) {
       choose(family, *known);
-      result_.text += cost_of(cx_, group(family.largest)).what + ": recorded -> " + name(*known) + "\n";
+      result_.text += work_of(view(), group(family.largest)).what + ": recorded -> " + name(*known) + "\n";
     } else if (measures) {
       TuneItem candidate = item(family);
       if (candidate.candidates.size() < 2) continue;

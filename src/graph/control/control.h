@@ -6,6 +6,7 @@
 // scan        constants…, carry…, xs…       → the carry after `length` steps, then what each step gave, stacked
 //
 // Bodies are closed graphs: their parameters in order, nothing else. A predicate is a bool of rank 0.
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -55,6 +56,11 @@ bool is_control(Op op);
 
 /// Replaces nodes by others that extend them, so that nothing is computed twice.
 Graph share_extended(const Graph& graph);
+
+/// Rewrites scans so that their steps do less: results that nobody reads go, as does work that can be done for all
+/// steps at once in front of the scan or behind it. Regions of the steps are inlined except those that are `kept`. What
+/// it makes has no derivative rules that fit `extends`, so it is for graphs that are about to be compiled.
+Graph simplify_scans(const Graph& graph, const std::function<bool(const Node&)>& kept = {});
 
 // Rules of the rows, by file: control.cpp, loop_forward.cpp, loop_reverse.cpp.
 Values cond_vjp(const Node&, std::span<const Value>, std::span<const Value>, std::span<const Value>);

@@ -366,28 +366,4 @@ Values while_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
   return out;
 }
 
-// ---- computing an extended loop once ----
-
-Graph share_extended(const Graph& graph) {
-  Values from, to;
-  const auto nodes = topological(graph.outputs);
-  for (const auto& more : nodes) {
-    if (!is_control(more->op()) || more->storage(0) || !more->attrs().control->extends) continue;
-    for (const auto& less : nodes) {
-      if (less->op() != more->op() || less->storage(0) ||
-          less->attrs().control->key != more->attrs().control->extends->key)
-        continue;
-      const Values &a = less->inputs(), &b = more->inputs();
-      const bool known = std::any_of(from.begin(), from.end(), [&](const Value& v) { return v.node == less; });
-      if (known || a.size() > b.size() || !std::equal(a.begin(), a.end(), b.begin())) continue;
-      for (int k = 0; k < less->outputs(); ++k) {
-        from.push_back({less, k});
-        to.push_back({more, k});
-      }
-    }
-  }
-  if (from.empty()) return graph;
-  return {graph.inputs, substitute(graph.outputs, from, to)};
-}
-
 }  // namespace weft::graph

@@ -37,7 +37,7 @@ std::vector<Dtype> cumulative_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
-  if (!takes(attrs.reducer, t == complex64 ? float32 : t))
+  if (!takes(attrs.reducer, t == complex64 ? float32 : t) || kernel::components_of(attrs.reducer) > 1)
     throw_invalid("cumulative", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }

@@ -1,4 +1,6 @@
-// Reduce: axes reduced by a reducer (kernel/reducer.h). Reads attrs.axes (ascending) and attrs.reducer.
+// Reduce: axes reduced by a reducer (kernel/reducer.h). Reads attrs.axes (ascending) and attrs.reducer. Inputs and
+// results are the components of the reducer's state: argmax takes values with their indices, and gives the largest
+// value with its index. Reductions of parts of an axis are therefore reduced again by the same operator.
 #include <algorithm>
 #include <array>
 
@@ -6,6 +8,7 @@
 
 #include "base/error.h"
 #include "graph/rows.h"
+#include "kernel/states.h"
 
 namespace weft::graph {
 namespace {
@@ -18,6 +21,11 @@ bool reduced(const Attrs& attrs, size_t axis) {
 }
 
 std::vector<Shape> reduce_shape(const Attrs& attrs, TypeSpan in) {
+  if (in.size() != kernel::components_of(attrs.reducer))
+    throw_invalid(name(attrs.reducer), fmt::format("takes {} arrays, the components of its state, got {}",
+                                                   kernel::components_of(attrs.reducer), list(in)));
+  for (const Type& t : in)
+    if (t.shape != in[0].shape) throw_invalid(name(attrs.reducer), "expected arrays of one shape, got " + list(in));
   int64_t previous = -1;
   for (int64_t axis : attrs.axes) {
     if (axis <= previous || axis >= in[0].rank())
@@ -28,13 +36,23 @@ std::vector<Shape> reduce_shape(const Attrs& attrs, TypeSpan in) {
   Shape out;
   for (size_t k = 0; k < in[0].shape.size(); ++k)
     if (!reduced(attrs, k)) out.push_back(in[0].shape[k]);
-  return {out};
+  return std::vector<Shape>(in.size(), out);
 }
 
 std::vector<Dtype> reduce_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const kernel::ReducerInfo& reducer = kernel::info(attrs.reducer);
-  if (takes(attrs.reducer, t == complex64 ? float32 : t)) return {t};
+  const bool several = reducer.components.size() > 1;
+  if (takes(attrs.reducer, t == complex64 && !several ? float32 : t)) {
+    std::vector<Dtype> out;
+    for (size_t k = 0; k < std::min(in.size(), reducer.components.size()); ++k) {
+      out.push_back(kernel::component_dtype(attrs.reducer, k, t));
+      if (in[k].dtype != out.back())
+        throw_invalid(reducer.name, fmt::format("expected {} for component {} of its state, got {}: cast it first",
+                                                dtype_name(out.back()), k, list(in)));
+    }
+    return out;
+  }
   if (!reducer.floats && !reducer.integers)
     throw_invalid(reducer.name,
                   fmt::format("expected a bool array, got {}: compare it with zero first", dtype_name(t)));
@@ -114,6 +132,11 @@ Value product_of_others(const Node& node, const Value& x) {
   return permute(reshape(slice_axis(outside, last, 0, n), front.shape()), inverse);
 }
 
+/// Returns v of the reduced shape where an element is the one that argmax or argmin found, elsewhere 0.
+Value at_index(const Value& v, const Node& node, ValueSpan x, const Value& index) {
+  return select(binary(Op::eq, x[1], unreduce(index, node, x[1])), v, zeros_like(v));
+}
+
 Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   switch (kernel::info(node.attrs().reducer).kind) {
     case ReducerKind::sum: return {unreduce(g[0], node, x[0])};
@@ -122,6 +145,7 @@ Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
       const auto [at, count] = extremes(node, x[0], y[0]);
       return {select(at, unreduce(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
     }
+    case ReducerKind::located: return {g[0] ? at_index(unreduce(g[0], node, x[0]), node, x, y[1]) : Value{}, Value{}};
     case ReducerKind::bitwise: break;
   }
   return {Value{}};
@@ -136,48 +160,59 @@ Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
       const auto [at, count] = extremes(node, x[0], y[0]);
       return {divided(total(select(at, t[0], zeros_like(t[0]))), count)};
     }
+    case ReducerKind::located: return {t[0] ? total(at_index(t[0], node, x, y[1])) : Value{}, Value{}};
     case ReducerKind::bitwise: break;
   }
   return {Value{}};
 }
 
 Values reduce_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
-  return {reduce(node.attrs().reducer, to_front(x[0], axes[0]), shifted(node.attrs().axes))};
+  return reduce_state(node.attrs().reducer, all_batched(x, axes), shifted(node.attrs().axes));
 }
 
 /// A sum can be split along the axes that it sums; other reducers need their axes whole.
 Factors reduce_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
-  Factors f{{factors_from(0, in[0].rank())}, {{}}};
+  std::vector<int> input = factors_from(0, in[0].rank()), output;
   for (size_t k = 0; k < in[0].shape.size(); ++k) {
-    if (!reduced(attrs, k)) f.outputs[0].push_back(static_cast<int>(k));
-    else if (kernel::info(attrs.reducer).kind != ReducerKind::sum) f.inputs[0][k] = -1;
+    if (!reduced(attrs, k)) output.push_back(static_cast<int>(k));
+    else if (kernel::info(attrs.reducer).kind != ReducerKind::sum) input[k] = -1;
   }
-  return f;
+  return {std::vector<std::vector<int>>(in.size(), input), std::vector<std::vector<int>>(in.size(), output)};
 }
 
 std::vector<HostTensor> reduce_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
-  const Dtype t = out[0].dtype;
-  HostTensor result = host(out[0]);
-  std::fill(result.data.begin(), result.data.end(), kernel::identity(attrs.reducer, t));
+  std::vector<HostTensor> results;
+  std::vector<Dtype> dtypes;
+  for (const Type& type : out) {
+    HostTensor& result = results.emplace_back(host(type));
+    dtypes.push_back(type.dtype);
+    std::fill(result.data.begin(), result.data.end(), kernel::identity(attrs.reducer, type.dtype, results.size() - 1));
+  }
   const std::vector<int64_t> to = bounds(out[0].shape);
   each_index(bounds(in[0].type.shape), [&](const auto& index, int64_t at) {
     std::vector<int64_t> where;
     for (size_t k = 0; k < index.size(); ++k)
       if (!reduced(attrs, k)) where.push_back(index[k]);
-    Number& total = result.data[static_cast<size_t>(position(to, where))];
-    const Number args[] = {total, in[0].data[static_cast<size_t>(at)]};
-    total = kernel::reference(kernel::combine(attrs.reducer), t, args);  // floats stay double here
-    if (!is_float(t)) total = kernel::round_to(total, t);
+    const auto result = static_cast<size_t>(position(to, where));
+    std::vector<Number> total, element;
+    for (size_t k = 0; k < results.size(); ++k) {
+      total.push_back(results[k].data[result]);
+      element.push_back(in[k].data[static_cast<size_t>(at)]);
+    }
+    total = kernel::combine_reference(attrs.reducer, dtypes, total, element);
+    for (size_t k = 0; k < results.size(); ++k) results[k].data[result] = total[k];
   });
-  for (Number& n : result.data) n = kernel::round_to(n, t);
-  return {result};
+  for (HostTensor& result : results)
+    for (Number& n : result.data) n = kernel::round_to(n, result.type.dtype);
+  return results;
 }
 
 constexpr auto reduce_table = std::to_array<Row>({
-    {Op::reduce, "reduce", 1, 1, reduce_shape, reduce_dtype, reduce_interval, reduce_vjp, reduce_jvp, reduce_vmap,
-     reduce_factors, -1, reduce_reference, 4,
-     "the elements along axes combined by a reducer; equal extremes share the derivative", "reducer, axes",
-     "by the reducer"},
+    {Op::reduce, "reduce", 1, kernel::most_components, reduce_shape, reduce_dtype, reduce_interval, reduce_vjp,
+     reduce_jvp, reduce_vmap, reduce_factors, -1, reduce_reference, 4,
+     "the elements along axes combined by a reducer, inputs and results the components of its state; equal extremes "
+     "share the derivative",
+     "reducer, axes", "by the reducer"},
 });
 static_assert(complete(reduce_table, Op::reduce));
 

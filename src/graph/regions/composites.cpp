@@ -162,20 +162,37 @@ Value layer_norm(const Value& x, const Value& weight, const Value& bias, double 
 
 // ---- gelu ----
 
+namespace {
+
+/// σ(w), w = 2 √(2/π) (x + 0.044715 x³).
+constexpr double gelu_cubic = 0.044715;
+Value gelu_gate(const Value& v) {
+  static const double c = 2 * std::sqrt(2 / std::numbers::pi);
+  return unary(Op::sigmoid, v * (square(v) * (c * gelu_cubic) + c));
+}
+
+/// The derivative of gelu_tanh, a region of its own so that libraries that multiply with it know it by name.
+Value gelu_tanh_slope(const Value& x) {
+  const auto body = [](In in) -> Values {
+    static const double c = 2 * std::sqrt(2 / std::numbers::pi);
+    const Value &v = in[0], s = gelu_gate(v);
+    return {s + v * s * (1.0 - s) * (square(v) * (c * 3 * gelu_cubic) + c)};
+  };
+  return region("gelu_tanh_slope", "", body, {}, {x});
+}
+
+}  // namespace
+
 /// (1 + tanh u) / 2 = σ(2u): with w = 2 √(2/π) (x + 0.044715 x³) and s = σ(w), y = x s and y' = s + x s (1 - s) w'.
 /// This form does not cancel for large negative x.
 Value gelu_tanh(const Value& x) {
   require_float("gelu", x);
-  static const double c = 2 * std::sqrt(2 / std::numbers::pi);
-  const auto gate = [](const Value& v) { return unary(Op::sigmoid, v * (square(v) * (c * 0.044715) + c)); };
-  const auto body = [gate](In in) -> Values {
+  const auto body = [](In in) -> Values {
     const Value v = widened(in[0]);
-    return {cast(v * gate(v), in[0].dtype())};
+    return {cast(v * gelu_gate(v), in[0].dtype())};
   };
-  const auto vjp = [gate](In in, In, In g) -> Values {
-    const Value v = widened(in[0]), s = gate(v);
-    const Value derivative = s + v * s * (1.0 - s) * (square(v) * (c * 3 * 0.044715) + c);
-    return {cast(widened(g[0]) * derivative, in[0].dtype())};
+  const auto vjp = [](In in, In, In g) -> Values {
+    return {cast(widened(g[0]) * gelu_tanh_slope(widened(in[0])), in[0].dtype())};
   };
   return region("gelu_tanh", "", body, vjp, {x});
 }

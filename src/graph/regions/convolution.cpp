@@ -1,9 +1,11 @@
 // Convolution and the gradient of its weights. Their bodies are windows and one dot, which is bilinear, so each
-// derivative is one of the two again. Both name a routine that targets may have; its integers are the groups, then
-// stride, low, high, dilation and input dilation of each axis of space.
+// derivative is one of the two again. Where the input is dilated or cut, they are regions of a simpler form: libraries
+// take those, and no windows are stored that a library would not need. Both name a routine that targets may have; its
+// integers are the groups, then stride, low, high, dilation and input dilation of each axis of space.
 #include "graph/regions/convolution.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,6 +48,37 @@ Value prepared(Value x, const ConvolutionForm& form) {
   return pads ? pad(x, low, high) : x;
 }
 
+bool is_dilated(const ConvolutionForm& form) {
+  return std::any_of(form.input_dilation.begin(), form.input_dilation.end(), [](int64_t d) { return d != 1; });
+}
+bool is_empty(const Value& x) {
+  return std::any_of(x.shape().begin() + 1, x.shape().end(), [](const Dim& n) { return n == 0; });
+}
+
+/// Cuts the elements off x that negative padding leaves out, and makes the padding of `form` positive. Returns false if
+/// there are none, or if nothing would be left.
+bool cut(Value& x, ConvolutionForm& form) {
+  Extents start(x.shape().size(), 0);
+  Shape sizes = x.shape();
+  ConvolutionForm out = form;
+  for (size_t k = 0; k < space_of(form); ++k) {
+    const int64_t d = form.input_dilation[k];
+    const auto lost = [&](int64_t& padding) {
+      const int64_t elements = padding < 0 ? (-padding + d - 1) / d : 0;
+      padding += elements * d;
+      return elements;
+    };
+    start[k + 1] = lost(out.low[k]);
+    const int64_t left = extent(x, k + 1) - start[k + 1] - lost(out.high[k]);
+    if (left < 1) return false;
+    sizes[k + 1] = left;
+  }
+  if (sizes == x.shape()) return false;
+  x = slice(x, start, sizes);
+  form = std::move(out);
+  return true;
+}
+
 /// Returns [N, o₁, k₁, o₂, k₂, …, C]: the inputs of the kernel at each position.
 Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
   Value v = prepared(x, form);
@@ -71,8 +104,10 @@ Value moved(const Value& v, size_t from, size_t to) {
   return permute(v, order);
 }
 
-/// Returns [N, o…, O], the dot of windows and w over the kernel and the channels.
-Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) {
+/// Returns [N, o…, O]: of a plain input, the dot of windows and w over the kernel and the channels.
+Value forward_body(Value x, const Value& w, ConvolutionForm form) {
+  if (cut(x, form)) return convolution(x, w, form);
+  if (is_dilated(form) && !is_empty(x)) return convolution_by_phases(x, w, form);
   const size_t space = space_of(form);
   const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1));
   const Value seen = windows(x, form, kernel);
@@ -99,26 +134,6 @@ Value forward_body(const Value& x, const Value& w, const ConvolutionForm& form) 
   return reshape(joined, shape);
 }
 
-/// Returns [O, k…, C / G], the dot of windows and g over examples and positions.
-Value weights_body(const Value& x, const Value& g, const ConvolutionForm& form, const Extents& kernel) {
-  const size_t space = space_of(form);
-  const Value seen = windows(x, form, kernel);
-  std::vector<int64_t> over_x{0}, over_g{0};
-  for (size_t k = 0; k < space; ++k) {
-    over_x.push_back(static_cast<int64_t>(2 * k + 1));
-    over_g.push_back(static_cast<int64_t>(k + 1));
-  }
-  if (form.groups == 1) return dot(g, seen, over_g, over_x);
-  const size_t channels = 2 * space + 1;
-  const Value parts =
-      dot(grouped(g, space + 1, form.groups), grouped(seen, channels, form.groups), over_g, over_x,
-          {static_cast<int64_t>(space + 1)}, {static_cast<int64_t>(channels)});  // [G, O / G, k…, C / G]
-  Shape shape = parts.shape();
-  shape.erase(shape.begin());
-  shape[0] = g.shape().back();
-  return reshape(parts, shape);
-}
-
 /// Returns w [O, k…, C / G] as the kernel of the input's gradient: [C, k… reversed, O / G].
 Value transposed_weights(const Value& w, int64_t groups) {
   const size_t rank = w.shape().size();
@@ -137,6 +152,45 @@ Value transposed_weights(const Value& w, int64_t groups) {
   shape.erase(shape.begin());
   shape[0] = channels;
   return reshape(swapped, shape);
+}
+
+/// Returns the weight's gradient where the input is dilated and the stride is 1, as in a transposed convolution: that
+/// of the convolution from g to x, transposed.
+Value exchanged_weights(const Value& x, const Value& g, const ConvolutionForm& form, const Extents& kernel) {
+  ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
+  for (size_t k = 0; k < space_of(form); ++k) {
+    const int64_t reach = span_of(form, k, kernel[k]) - 1;
+    back.low.push_back(reach - form.low[k]);
+    back.high.push_back((extent(x, k + 1) - 1) * back.stride[k] + reach + 1 - extent(g, k + 1) - back.low[k]);
+  }
+  return transposed_weights(convolution_weights(g, x, back, kernel), form.groups);
+}
+
+/// Returns [O, k…, C / G]: of a plain input, the dot of windows and g over examples and positions.
+Value weights_body(Value x, const Value& g, ConvolutionForm form, const Extents& kernel) {
+  const size_t space = space_of(form);
+  if (cut(x, form)) return convolution_weights(x, g, form, kernel);
+  if (is_dilated(form) && !is_empty(x)) {
+    if (std::all_of(form.stride.begin(), form.stride.end(), [](int64_t s) { return s == 1; }))
+      return exchanged_weights(x, g, form, kernel);
+    for (size_t k = 0; k < space; ++k) x = dilate(x, k + 1, std::exchange(form.input_dilation[k], 1));
+    return convolution_weights(x, g, form, kernel);
+  }
+  const Value seen = windows(x, form, kernel);
+  std::vector<int64_t> over_x{0}, over_g{0};
+  for (size_t k = 0; k < space; ++k) {
+    over_x.push_back(static_cast<int64_t>(2 * k + 1));
+    over_g.push_back(static_cast<int64_t>(k + 1));
+  }
+  if (form.groups == 1) return dot(g, seen, over_g, over_x);
+  const size_t channels = 2 * space + 1;
+  const Value parts =
+      dot(grouped(g, space + 1, form.groups), grouped(seen, channels, form.groups), over_g, over_x,
+          {static_cast<int64_t>(space + 1)}, {static_cast<int64_t>(channels)});  // [G, O / G, k…, C / G]
+  Shape shape = parts.shape();
+  shape.erase(shape.begin());
+  shape[0] = g.shape().back();
+  return reshape(parts, shape);
 }
 
 std::vector<int64_t> integers_of(const ConvolutionForm& form) {

@@ -24,6 +24,10 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents);
 
+/// Computes a convolution whose input is dilated by convolutions whose inputs are not: the body of the region. All axes
+/// of x have elements.
+Value convolution_by_phases(const Value& x, const Value& w, const ConvolutionForm& form);
+
 /// Batching rules of the two regions (Composite::vmap); no results if the batch or the axis that it merges with has no
 /// fixed extent.
 Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> inputs, std::span<const int> axes);

@@ -110,9 +110,13 @@ std::string operators_page() {
   out += "\n## Operators of tile IR alone\n\n| operator | meaning | arguments | dtypes |\n|---|---|---|---|\n" +
          instructions(std::make_index_sequence<static_cast<size_t>(kernel::ScalarOp::count_)>());
   out += "\n## Reducers\n\n| reducer | combines by | dtypes |\n|---|---|---|\n";
-  for (const kernel::ReducerInfo& r : kernel::reducers)
-    out += fmt::format("| `{}` | `{}` | {} |\n", r.name, kernel::info(r.combine).name,
-                       kinds(r.floats, r.integers, r.booleans, r.floats));
+  for (const kernel::ReducerInfo& r : kernel::reducers) {
+    std::string operators;  // of the components, in order
+    for (const kernel::Component& c : r.components)
+      operators += fmt::format("{}`{}`", operators.empty() ? "" : ", ", kernel::info(c.combine).name);
+    const bool complex = r.floats && r.components.size() == 1;
+    out += fmt::format("| `{}` | {} | {} |\n", r.name, operators, kinds(r.floats, r.integers, r.booleans, complex));
+  }
   return out;
 }
 

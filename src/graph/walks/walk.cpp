@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/flat_set.h"
 #include "graph/build.h"
+#include "graph/walks/inlined.h"
 
 namespace weft::graph {
 namespace {
@@ -114,8 +115,9 @@ Values body_of(const Node& node, const Values& inputs) {
 }
 
 /// Returns `outputs` with regions expanded recursively, except those that are kept. Nodes with ids up to `before` are
-/// not changed.
-Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept) {
+/// not changed. `inlined` gets what is expanded.
+Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept,
+                std::vector<InlinedComposite>& inlined) {
   Replacements new_values;
   for (const auto& node : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
     bool changed = false;
@@ -123,7 +125,10 @@ Values expanded(const Values& outputs, uint64_t before, const std::function<bool
     if (is_region(*node) && !(kept && kept(*node))) {
       uint64_t last = 0;  // what a body makes comes after its inputs
       for (const Value& v : inputs) last = std::max(last, v.node->id());
-      new_values.set(node.get(), expanded(body_of(*node, inputs), last, kept));
+      Values results = expanded(body_of(*node, inputs), last, kept, inlined);
+      if (inputs.size() == 1 && results.size() == 1)
+        inlined.push_back({node->attrs().composite->name, inputs[0], results[0]});
+      new_values.set(node.get(), std::move(results));
     } else if (changed) {
       new_values.set(node.get(), rebuild(*node, std::move(inputs)));
     }
@@ -144,7 +149,13 @@ std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, s
 }
 
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept) {
-  return {graph.inputs, expanded(graph.outputs, 0, kept)};
+  std::vector<InlinedComposite> inlined;
+  return inline_composites(graph, kept, inlined);
+}
+
+Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept,
+                        std::vector<InlinedComposite>& inlined) {
+  return {graph.inputs, expanded(graph.outputs, 0, kept, inlined)};
 }
 
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to) {

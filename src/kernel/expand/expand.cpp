@@ -43,6 +43,12 @@ class Expander {
       return;
     }
     const bool low = expansion::is_low_precision(inst, out_.types);
+    if (!low && inst.op == Op::broadcast) {
+      // Each operator has broadcasts of its own; expansions with equal arguments (two words of a generator) are shared.
+      const Value own = inst.results.at(0);
+      renamed_[static_cast<size_t>(own)] = emitter_.keep_once(std::move(inst));
+      return;
+    }
     if (!low && !to_expand(inst)) {
       emitter_.keep(std::move(inst));
       return;

@@ -30,6 +30,15 @@ void Emitter::keep(Inst inst) {
   scopes_.back().insts.push_back(std::move(inst));
 }
 
+Value Emitter::keep_once(Inst inst) {
+  Key key = key_of(inst);
+  if (const auto* same = known(key)) return same->front();
+  const Value v = inst.results.at(0);
+  scopes_.back().known.emplace(std::move(key), inst.results);
+  keep(std::move(inst));
+  return v;
+}
+
 Emitter::Key Emitter::key_of(const Inst& inst) {
   Key key{static_cast<int64_t>(inst.op),
           static_cast<int64_t>(inst.scalar_op),

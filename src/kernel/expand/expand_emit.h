@@ -29,6 +29,8 @@ class Emitter {
   std::vector<Inst> close_block();
   /// Appends an instruction of the source kernel unchanged.
   void keep(Inst inst);
+  /// Appends an instruction without effects of the source kernel, unless an equal one is visible. Returns the value.
+  Value keep_once(Inst inst);
 
   const Type& type(Value v) const { return types_.at(static_cast<size_t>(v)); }
   Value constant(const Type& type, Number number);

@@ -17,12 +17,10 @@
 #include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another version are not used
 #include "target/cpu/libraries/onednn.h"
 #include "target/cpu/routines/calls.h"
+#include "target/rates.h"
 
 namespace weft::target {
 namespace {
-
-// Below this estimate of operations and bytes a launch costs less than waking the thread team.
-constexpr double least_parallel_work = 50e3;
 
 class CpuExecutable final : public Executable {
  public:

@@ -74,6 +74,22 @@ Graph columns() {
   const Value x = param({3000, 40}, bfloat16), y = param({700, 33});
   return {{x, y}, {sum(x, {0}), max(y, {0}), sum(cast(x, float32) * cast(x, float32), {0, 1})}};
 }
+/// States of two components: in rows of a warp and of a block, in columns, in two launches.
+Graph extremes() {
+  Graph g;
+  for (const auto& [shape, axis] : {std::pair{Shape{9, 300}, 1},
+                                    {Shape{3, 9001}, 1},
+                                    {Shape{700, 33}, 0},
+                                    {Shape{2, 70000}, 1},
+                                    {Shape{20000, 3}, 0}})
+    for (const Dtype dtype : {float32, int32}) {
+      g.inputs.push_back(param(shape, dtype));
+      const Values state = reduce_state(dtype == int32 ? kernel::Reducer::argmin : kernel::Reducer::argmax,
+                                        {g.inputs.back(), iota(shape, axis, uint32)}, {axis});
+      g.outputs.insert(g.outputs.end(), state.begin(), state.end());
+    }
+  return g;
+}
 Graph transposes() {
   const Value x = param({5, 70, 96}), y = param({130, 67}, bfloat16);
   return {{x, y}, {permute(x, {0, 2, 1}) * 2.0, cast(permute(y, {1, 0}), float32)}};
@@ -96,6 +112,19 @@ Graph gathers() {
 Graph bits() {
   const Value key = param({2}, uint32);
   return {{key}, {random_bits(key, {1000, 5}), random_bits(key, {777}, Generator::philox)}};
+}
+/// Dropout by a mask that is stored and by one that is read, in rows of whole words and in others.
+Graph dropouts() {
+  Graph g;
+  for (const Shape& shape : {Shape{8, 320}, Shape{6, 333}}) {
+    const Value key = param({2}, uint32), x = param(shape), old = param(shape, bool_),
+                mask = binary(Op::lt, random_bits(key, shape),
+                              broadcast(constant(uint32, Number::of_int(1 << 30)), shape));
+    const Value y = softmax(select(mask, x, zeros_like(x)), {1});
+    g.inputs.insert(g.inputs.end(), {key, x, old});
+    g.outputs.insert(g.outputs.end(), {mask, y, softmax(select(old, x, zeros_like(x)), {1})});
+  }
+  return g;
 }
 Graph products() {
   const Value a = param({70, 41}), b = param({41, 90}), bias = param({90});
@@ -130,11 +159,13 @@ std::vector<Case> cases() {
   return {{"maps", maps()},
           {"angles", angles()},
           {"columns", columns()},
+          {"extremes and their indices", extremes()},
           {"transposes", transposes()},
           {"cumulative reductions", cumulatives()},
           {"sorts", sorts()},
           {"gathers and scatters", gathers()},
           {"random bits", bits()},
+          {"dropout", dropouts()},
           {"products", products()},
           {"rows of a warp", rows(9, 300, float32)},
           {"rows of a block", rows(3, 3000, bfloat16)},
@@ -203,7 +234,8 @@ bool can_compile() {
 /// Down columns by warps of several blocks, in parts that leave rows and columns over.
 Graph shared_columns() {
   const Value x = param({2051, 136}, bfloat16), y = param({2051, 136});
-  return {{x, y}, {max(y, {0}), sum(x, {0})}};
+  const Value index = extreme_index(kernel::Reducer::argmax, param({2051, 136}), 0);
+  return {{x, y, index.node->inputs()[0]}, {max(y, {0}), sum(x, {0}), index}};
 }
 Graph one_query() {
   const Value q = param({3, 1, 64}), k = param({3, 300, 64}), v = param({3, 300, 64}), count = param({}, int32);

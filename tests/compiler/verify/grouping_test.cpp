@@ -148,11 +148,11 @@ const std::vector<Fault> faults{
      }},
     // What plans say.
     {"a product of another operand", "mlp", "a matmul's operand lies as its descriptor says",
-     [](Compilation& c) { group(c, Group::Kind::dot).dot.a = c.ir.inputs[1]; }},
+     [](Compilation& c) { group(c, Group::Kind::dot).dot.a.node = c.ir.inputs[1]; }},
     {"a product with a stride too long", "mlp", "a matmul's operand lies as its descriptor says",
      [](Compilation& c) { ++group(c, Group::Kind::dot).dot.desc.a_m; }},
     {"a product that begins too late", "mlp", "a matmul's operand lies as its descriptor says",
-     [](Compilation& c) { ++group(c, Group::Kind::dot).dot.b_offset; }},
+     [](Compilation& c) { ++group(c, Group::Kind::dot).dot.b.offset; }},
     {"a product whose result is transposed", "mlp", "a matmul's result lies as its descriptor says",
      [](Compilation& c) {
        kernel::DotDesc& d = group(c, Group::Kind::dot).dot.desc;
@@ -162,12 +162,24 @@ const std::vector<Fault> faults{
      [](Compilation& c) { group(c, Group::Kind::dot).dot.desc.k -= 1; }},
     {"a product in another dtype", "mlp", "a matmul's dtypes are its descriptor's",
      [](Compilation& c) { group(c, Group::Kind::dot).dot.desc.b = float16; }},
-    {"a bias that the descriptor does not know", "mlp", "what follows a matmul is its descriptor's",
-     [](Compilation& c) { group(c, Group::Kind::dot).dot.desc.bias = false; }},
-    {"a bias of another length", "mlp", "what follows a matmul is its descriptor's",
-     [](Compilation& c) { group(c, Group::Kind::dot).dot.bias = c.ir.inputs[4]; }},
+    {"a bias without its buffer", "mlp", "what follows a matmul is its descriptor's",
+     [](Compilation& c) { group(c, Group::Kind::dot).dot.operands.pop_back(); }},
+    {"a bias that is read past its end", "mlp", "what follows a matmul is its descriptor's",
+     [](Compilation& c) { ++group(c, Group::Kind::dot).dot.operands[0].offset; }},
+    {"a bias of another dtype", "mlp", "an operand exists and has its step's dtype",
+     [](Compilation& c) { group(c, Group::Kind::dot).dot.epilogue.operands[0].dtype = float16; }},
+    {"a step that reads a later one", "mlp", "a step reads steps before it",
+     [](Compilation& c) {
+       kernel::Epilogue& e = group(c, Group::Kind::dot).dot.epilogue;
+       e.steps[static_cast<size_t>(e.result)].inputs[0] = e.result;
+     }},
+    {"a result of another dtype", "mlp", "what follows a matmul is its descriptor's",
+     [](Compilation& c) {
+       kernel::Epilogue& e = group(c, Group::Kind::dot).dot.epilogue;
+       e.steps[static_cast<size_t>(e.result)].dtype = float16;
+     }},
     {"a matmul's operand that does not exist", "mlp", "a matmul's operand lies in memory",
-     [](Compilation& c) { group(c, Group::Kind::dot).dot.b = c.ir.size(); }},
+     [](Compilation& c) { group(c, Group::Kind::dot).dot.b.node = c.ir.size(); }},
     {"a product that makes a result of another group", "mlp", "a matmul's group makes its results",
      [](Compilation& c) { group(c, Group::Kind::dot).dot.sum = group(c, Group::Kind::dot, 1).roots[0].node; }},
     {"attention over another array", "attention", "an array of attention lies as its plan says",

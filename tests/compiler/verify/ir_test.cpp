@@ -59,7 +59,7 @@ const std::vector<Fault> faults{
        IrNode& n = node(c, Op::call);
        n.results[0].dtype = n.type.dtype = float16;
      }},
-    {"several results of an operator", "norm", "only calls have several results",
+    {"several results of an operator", "norm", "only calls and states of reducers have several results",
      [](Compilation& c) { node(c, Op::add).output = 1; }},
     {"pieces of attention that leave out keys", "gpu decode", "a part of attention has the region's shapes",
      [](Compilation& c) { node(c, Op::composite).attrs.edit().integers[2] = 1; }},

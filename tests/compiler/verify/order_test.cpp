@@ -54,7 +54,7 @@ const std::vector<Fault> faults{
     {"a product over its own operand", "chain", "what a group overwrites is read only where it is overwritten",
      [](Compilation& c) {
        const Group& g = group(c, Group::Kind::dot);
-       owner(c, g.roots[0].node) = g.dot.a;
+       owner(c, g.roots[0].node) = g.dot.a.node;
      }},
     {"a row over what its reduction reads", "norm", "a result that reuses a buffer",
      [](Compilation& c) { owner(c, c.ir.outputs[1]) = c.ir.inputs[2]; }},

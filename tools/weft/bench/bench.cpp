@@ -12,7 +12,6 @@
 #include "models/gpt.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
-#include "tools/weft/bench/peaks.h"
 #include "tools/weft/bench/support.h"
 #include "tools/weft/command.h"
 #include "tools/weft/explain/trace_file.h"
@@ -248,11 +247,6 @@ void matmuls(const BenchOptions& o) {
   }
 }
 
-struct Bench {
-  const char* name;
-  const char* what;
-  void (*run)(const BenchOptions&);
-};
 constexpr Bench benches[] = {
     {"gpt2-124m", "training steps of GPT-2 124M, 4 sequences of 64 tokens", gpt2_124m},
     {"nanogpt-cpu", "training steps of a character GPT: 4 layers, width 128, 12 sequences of 64 tokens", nanogpt_cpu},
@@ -262,10 +256,16 @@ constexpr Bench benches[] = {
     {"layer_norm", "layer norm over the same", layer_norm_rows},
     {"gelu", "gelu(1.5 x + 2) / 2 over the same", gelu_chain},
     {"compile", "tracing and compiling a GPT's training step, without code generation", compile_times},
+    {"eager", "the host's time for small operations that are not compiled", bench_eager},
+    {"tensors", "an AdamW step over 20 to 2000 small tensors: the host's time, and with the CPU's", bench_tensors},
     {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
     {"trig", "sin, cos and tan of float32 arguments within 1e4, and of every magnitude, on either device", bench_trig},
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
+    {"cost", "predicted times of all kernels that the other benchmarks run, against measured ones", bench_cost},
+    {"models", "training steps of models that users bring (docs/workloads.md), on either device", bench_models},
+    {"operations", "single operations that users bring, on either device", bench_operations},
+    {"random", "random graphs of maps, reductions, matmuls, gathers and transposes", bench_random},
     {"gpu-memory", "operators over arrays that fill a GPU, against a copy of the same run", bench_gpu_memory},
     {"gpu-rows", "norms' derivatives, sums of columns, and the classifier on a GPU", bench_gpu_rows},
     {"gpu-long", "softmax, norms and sums of rows that blocks of threads share, on a GPU", bench_gpu_long},
@@ -290,6 +290,12 @@ constexpr Bench benches[] = {
     {"gpu-replay", "what the host takes to give a program of many small kernels to a GPU as a whole", bench_gpu_replay},
     {"matmul", "products of square matrices of 512, 1024 and 2048", matmuls},
 };
+
+}  // namespace
+
+std::span<const Bench> all_benches() { return benches; }
+
+namespace {
 
 int bench(const BenchOptions& o) {
   std::vector<std::string> known{"list"};
@@ -332,6 +338,15 @@ Command bench_command() {
   set.add("model", "NAME", &options->model,
           "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", ")))
       .one_of(kernel_bench_models());
+  set.add("only", "NAME", &options->only, "of bench models and operations: the workload of that name alone");
+  set.add("sizes", "DEVICE", &options->sizes, "of the same: the sizes of gpu, cpu or tiny")
+      .one_of({"gpu", "cpu", "tiny"})
+      .defaults_to("those of the device");
+  set.add("write", "PATH", &options->write,
+          "of bench models: writes weights and first losses into this folder and measures nothing; of bench random: "
+          "writes the graphs and their results into this file");
+  set.add("seed", "S", &options->seed, "of bench random: which graphs").range(0, 1e9);
+  set.add("count", "N", &options->count, "of bench random: how many graphs").range(1, 1e5);
   set.add("cpu-time", "", &options->cpu_time,
           "processor time instead of the clock's, with --threads 1: for machines that are busy");
   add_trace_option(set, options->trace);

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "compiler/program.h"
+#include "compiler/program/measured_rates.h"
 #include "models/gpt.h"
-#include "tools/weft/bench/profile.h"
 #include "tools/weft/bench/support.h"
 #include "tools/weft/train/mnist_trainer.h"
 #include "tools/weft/train/trainer.h"
@@ -13,6 +13,7 @@
 #include "weft/memory.h"
 #include "weft/ops.h"
 #include "weft/optim.h"
+#include "weft/profile.h"
 #include "weft/random.h"
 
 namespace weft::tool {
@@ -48,29 +49,33 @@ void print_rows(const BenchOptions& o, const std::string& model, const std::func
   if (!o.json)
     fmt::print("{:9.3f} GiB in use at most, {:.3f} planned for the step\n", peak, static_cast<double>(planned) / gib);
   if (!o.json) return print_profile(reps_of(o, 5), step);
-  const Profile p = profile(reps_of(o, 5), step);
-  for (size_t i = 0; i < std::min<size_t>(p.entries.size(), 40); ++i) {
-    const ProfileEntry& e = p.entries[i];
+  const KernelTable table = profile(step, static_cast<int>(reps_of(o, 5))).by_work();
+  const double ms = table.ms();
+  for (size_t i = 0; i < std::min<size_t>(table.rows.size(), 40); ++i) {
+    const KernelRow& row = table.rows[i];
     Row("kernels", o)
         .text("model", model)
-        .text("name", e.name)
-        .number("launches", e.launches)
-        .number("ms", e.ms)
-        .number("share", e.share)
-        .number("GBps", e.gbs())
-        .number("tflops", e.tflops())
-        .number("fraction_of_peak", e.of_peak())
+        .text("name", row.kind == "kernel" ? row.what : row.name)
+        .number("launches", row.launches)
+        .number("ms", row.ms)
+        .number("predicted_ms", row.predicted_ms)
+        .number("share", row.ms / ms)
+        .number("GBps", row.bytes / row.ms / 1e6)
+        .number("tflops", row.flops / row.ms / 1e9)
+        .number("fraction_of_peak", row.of_peak())
         .print();
   }
+  const target::Rates rates = compiler::machine_rates(compiler::default_target());
   Row("kernels_step", o)
       .text("model", model)
-      .number("ms", p.ms)
-      .number("floor_ms", p.floor_ms)
+      .number("ms", ms)
+      .number("predicted_ms", table.predicted_ms())
+      .number("floor_ms", table.floor_ms())
       .number("peak_GiB", peak)
       .number("planned_GiB", static_cast<double>(planned) / gib)
-      .number("copy_GBps", machine_peaks().copy_gbs)
-      .number("tflops_f32", machine_peaks().gflops_f32 / 1e3)
-      .number("tflops_half", machine_peaks().gflops_half / 1e3)
+      .number("copy_GBps", rates.memory() / 1e9)
+      .number("tflops_f32", rates.peak(Arithmetic::f32) / 1e12)
+      .number("tflops_half", rates.peak(Arithmetic::f16) / 1e12)
       .print();
 }
 

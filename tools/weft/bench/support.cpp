@@ -45,7 +45,8 @@ void record_command(const std::string& file) {
                   .dump());
 }
 
-Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype) : json_(o.json), record_(o.record) {
+Row::Row(const std::string& bench, const BenchOptions& o, const std::string& dtype)
+    : json_(o.json), silent_(o.silent), record_(o.record) {
   text("bench", bench).text("peer", "weft").text("mode", o.machine.no_libraries ? "compile, no libraries" : "compile");
   text("dtype", !dtype.empty()    ? dtype
                 : o.machine.tf32  ? "tf32"
@@ -63,6 +64,7 @@ Row& Row::whole(const char* key, int64_t value) {
 }
 
 void Row::print() const {
+  if (silent_) return;
   if (json_) fmt::print("{{{}}}\n", json_line_);
   else fmt::print("{}\n", line_);
   std::fflush(stdout);

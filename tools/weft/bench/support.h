@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,11 @@ namespace weft::tool {
 
 struct BenchOptions {
   std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace, record;
+  std::string only, sizes, write;  // of the table of workloads; of random graphs
+  int64_t seed = 0, count = 100;   // of random graphs
   int64_t reps = 0;
   bool json = false, profile = false, cpu_time = false;
+  bool silent = false;  // rows are not printed: another benchmark runs this one
   MachineOptions machine;
 };
 
@@ -36,7 +40,7 @@ class Row {
 
  private:
   Row& add(const char* key, const std::string& json, const std::string& plain);
-  bool json_;
+  bool json_, silent_;
   std::string record_, json_line_, line_;
 };
 
@@ -71,10 +75,23 @@ void need_gpu(const char* name);
 
 inline int64_t reps_of(const BenchOptions& o, int64_t usual) { return o.reps > 0 ? o.reps : usual; }
 
+struct Bench {
+  const char* name;
+  const char* what;
+  void (*run)(const BenchOptions&);
+};
+std::span<const Bench> all_benches();
+
+void bench_eager(const BenchOptions& o);
+void bench_tensors(const BenchOptions& o);
 void bench_memory(const BenchOptions& o);
 void bench_trig(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
+void bench_cost(const BenchOptions& o);
+void bench_models(const BenchOptions& o);
+void bench_operations(const BenchOptions& o);
+void bench_random(const BenchOptions& o);
 std::vector<std::string> kernel_bench_models();  // what its --model may be
 void bench_gpu_memory(const BenchOptions& o);
 void bench_gpu_rows(const BenchOptions& o);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "compiler/pipeline.h"
+#include "compiler/program/measured_rates.h"
 #include "io/tape.h"
 #include "tools/weft/command.h"
 #include "tools/weft/explain/explain.h"
@@ -67,14 +68,14 @@ int explain(const ExplainOptions& o) {
   const auto show = stages_to_show(o.show);
   if (o.verify) compiler::set_verification(true);
   apply(o.machine);
-  const Peaks& peaks = machine_peaks();
+  const target::Rates rates = compiler::machine_rates(compiler::default_target());
   const auto programs = std::filesystem::is_regular_file(o.path)
                             ? explain_file(o)
                             : explain_run(load_checkpoint(o.path), o.step, static_cast<int>(o.runs));
-  if (!o.json) fmt::print("This machine: {}\n", to_string(peaks));
+  if (!o.json) fmt::print("This machine: {}\n", to_string(rates));
   for (const Explained& e : programs)
-    if (o.json) fmt::print("{}\n", explained_json(e, peaks, show));
-    else fmt::print("\n{}", explained_text(e, peaks, show));
+    if (o.json) fmt::print("{}\n", explained_json(e, rates, show));
+    else fmt::print("\n{}", explained_text(e, rates, show));
   return 0;
 }
 

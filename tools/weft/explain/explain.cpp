@@ -22,19 +22,16 @@ double median(std::vector<double> values) {
 }
 
 struct Totals {
-  double bytes = 0, flops = 0, floor_ms = 0, ms = 0;
+  double bytes = 0, flops = 0, floor_ms = 0, predicted_ms = 0;
   std::map<std::string, int> kinds;
 };
 
-double floor_ms(const compiler::StepInfo& s, const Peaks& peaks) {
-  return 1e3 * floor_seconds(peaks, s.bytes, s.flops, s.half);
-}
-
-Totals totals_of(const Explained& e, const Peaks& peaks) {
+Totals totals_of(const Explained& e, const std::vector<compiler::Prediction>& times) {
   Totals t;
   const auto& steps = e.program->steps();
   for (size_t k = 0; k < steps.size(); ++k) {
-    t.bytes += steps[k].bytes, t.flops += steps[k].flops, t.floor_ms += floor_ms(steps[k], peaks), t.ms += e.step_ms[k];
+    t.bytes += steps[k].bytes, t.flops += steps[k].flops, t.floor_ms += 1e3 * times[k].floor,
+        t.predicted_ms += 1e3 * times[k].seconds;
     ++t.kinds[steps[k].kind];
   }
   return t;
@@ -87,16 +84,19 @@ Explained explain_program(const std::string& title, int runs, const std::functio
   return e;
 }
 
-std::string explained_text(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show) {
-  const Totals t = totals_of(e, peaks);
+std::string explained_text(const Explained& e, const target::Rates& rates, const std::vector<std::string>& show) {
+  const std::vector<compiler::Prediction> times = e.program->predict(rates);
+  const Totals t = totals_of(e, times);
   const compiler::Stats& stats = e.program->stats();
   const auto& steps = e.program->steps();
   std::string out = fmt::format("{}\n", e.title);
   out += fmt::format("  {} steps: {} kernel launches, {} library calls, {} copies\n", steps.size(), stats.launches,
                      stats.library_calls, stats.copies);
-  out += fmt::format("  moves {} and computes {}; takes {:.3f} ms, {:.3f} ms at the machine's peaks: {:.0f} %\n",
-                     amount(t.bytes, "B"), amount(t.flops, "FLOP"), e.run_ms, t.floor_ms,
-                     e.run_ms > 0 ? 100 * t.floor_ms / e.run_ms : 0.0);
+  out += fmt::format(
+      "  moves {} and computes {}; takes {:.3f} ms, {:.3f} ms predicted, {:.3f} ms at the machine's peaks: {:.0f} "
+      "%\n",
+      amount(t.bytes, "B"), amount(t.flops, "FLOP"), e.run_ms, t.predicted_ms, t.floor_ms,
+      e.run_ms > 0 ? 100 * t.floor_ms / e.run_ms : 0.0);
   out += fmt::format(
       "  memory: {} planned for what lives within a run, {} of it alive at once; {} with what is read and returned\n",
       amount(static_cast<double>(stats.arena_bytes), "B"), amount(static_cast<double>(stats.live_bytes), "B"),
@@ -105,32 +105,36 @@ std::string explained_text(const Explained& e, const Peaks& peaks, const std::ve
                      stats.simplify_ms + stats.group_ms + stats.lower_ms + stats.compile_ms, stats.simplify_ms,
                      stats.group_ms, stats.lower_ms, stats.compile_ms);
   for (const std::string& stage : show) out += fmt::format("\n  {}\n{}", stage, e.program->print(stage));
-  out += fmt::format("\n  {:>4} {:7} {:>9} {:>10} {:>11} {:>7} {:>9} {:>7}  {}\n", "step", "kind", "ms", "moved",
-                     "computed", "GB/s", "GFLOP/s", "of peak", "what");
+  out += fmt::format("\n  {:>4} {:7} {:>9} {:>9} {:>10} {:>11} {:>7} {:>9} {:>7}  {}\n", "step", "kind", "ms",
+                     "predicted", "moved", "computed", "GB/s", "GFLOP/s", "of peak", "what");
   for (size_t k = 0; k < steps.size(); ++k) {
     const compiler::StepInfo& s = steps[k];
     const double ms = e.step_ms[k];
-    out += fmt::format("  {:4} {:7} {:9.4f} {:>10} {:>11} {:7.1f} {:9.1f} {:5.0f} %  {}{}: {}\n", k, s.kind, ms,
-                       amount(s.bytes, "B"), amount(s.flops, "FLOP"), rate(s.bytes, ms), rate(s.flops, ms),
-                       ms > 0 ? 100 * floor_ms(s, peaks) / ms : 0.0, s.name,
+    out += fmt::format("  {:4} {:7} {:9.4f} {:9.4f} {:>10} {:>11} {:7.1f} {:9.1f} {:5.0f} %  {}{}: {}\n", k, s.kind, ms,
+                       1e3 * times[k].seconds, amount(s.bytes, "B"), amount(s.flops, "FLOP"), rate(s.bytes, ms),
+                       rate(s.flops, ms), ms > 0 ? 1e5 * times[k].floor / ms : 0.0, s.name,
                        s.segments > 1 ? fmt::format(" of {} groups", s.segments) : "", s.what);
   }
   return out;
 }
 
-std::string explained_json(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show) {
-  const Totals t = totals_of(e, peaks);
+std::string explained_json(const Explained& e, const target::Rates& rates, const std::vector<std::string>& show) {
+  const std::vector<compiler::Prediction> times = e.program->predict(rates);
+  const Totals t = totals_of(e, times);
   const compiler::Stats& stats = e.program->stats();
   nlohmann::ordered_json out;
   out["title"] = e.title;
-  out["ms"] = e.run_ms, out["floor_ms"] = t.floor_ms, out["bytes"] = t.bytes, out["flops"] = t.flops;
+  out["ms"] = e.run_ms, out["predicted_ms"] = t.predicted_ms, out["floor_ms"] = t.floor_ms;
+  out["bytes"] = t.bytes, out["flops"] = t.flops;
   out["arena_bytes"] = stats.arena_bytes, out["live_bytes"] = stats.live_bytes, out["peak_bytes"] = stats.peak_bytes;
   out["launches"] = stats.launches, out["library_calls"] = stats.library_calls, out["copies"] = stats.copies;
   out["build_ms"] = {{"simplify", stats.simplify_ms},
                      {"group", stats.group_ms},
                      {"lower", stats.lower_ms},
                      {"compile", stats.compile_ms}};
-  out["peaks"] = {{"copy_GBps", peaks.copy_gbs}, {"gflops_f32", peaks.gflops_f32}, {"gflops_half", peaks.gflops_half}};
+  out["peaks"] = {{"copy_GBps", rates.memory() / 1e9},
+                  {"gflops_f32", rates.peak(Arithmetic::f32) / 1e9},
+                  {"gflops_half", rates.peak(Arithmetic::f16) / 1e9}};
   for (const std::string& stage : show) out[stage] = e.program->print(stage);
   out["steps"] = nlohmann::ordered_json::array();
   const auto& steps = e.program->steps();
@@ -142,11 +146,12 @@ std::string explained_json(const Explained& e, const Peaks& peaks, const std::ve
                             {"what", s.what},
                             {"groups", s.segments},
                             {"ms", ms},
+                            {"predicted_ms", 1e3 * times[k].seconds},
                             {"bytes", s.bytes},
                             {"flops", s.flops},
                             {"GBps", rate(s.bytes, ms)},
                             {"gflops", rate(s.flops, ms)},
-                            {"fraction_of_peak", ms > 0 ? floor_ms(s, peaks) / ms : 0.0}});
+                            {"fraction_of_peak", ms > 0 ? 1e3 * times[k].floor / ms : 0.0}});
   }
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/program.h"
-#include "tools/weft/bench/peaks.h"
+#include "target/rates.h"
 #include "tools/weft/train/checkpoint.h"
 
 namespace weft::tool {
@@ -29,8 +29,8 @@ std::vector<Explained> explain_run(const Checkpoint& checkpoint, const std::stri
 
 /// Tables for people: a summary, then the steps in their order. `show`: what is printed whole before them, by the names
 /// of compiler::printable().
-std::string explained_text(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);
+std::string explained_text(const Explained& e, const target::Rates& rates, const std::vector<std::string>& show);
 /// Prints one JSON object.
-std::string explained_json(const Explained& e, const Peaks& peaks, const std::vector<std::string>& show);
+std::string explained_json(const Explained& e, const target::Rates& rates, const std::vector<std::string>& show);
 
 }  // namespace weft::tool

@@ -5,6 +5,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "compiler/program.h"
+#include "compiler/program/measured_rates.h"
+#include "compiler/schedule/cost.h"
 #include "weft/io.h"
 
 namespace weft::tool {
@@ -16,22 +19,22 @@ std::string quoted(const std::string& text) {
 }
 
 /// Properties of a step other than its time.
-std::string arguments(const runtime::Slice& s, const Peaks& peaks) {
+std::string arguments(const runtime::Slice& s, const target::Rates& rates) {
   if (s.bytes == 0 && s.flops == 0) return "{}";
   const double ns = s.length * 1e3;
   std::string out = fmt::format("{{\"bytes\":{:.0f},\"flops\":{:.0f}", s.bytes, s.flops);
   if (ns > 0)
     out += fmt::format(",\"GB/s\":{:.3f},\"GFLOP/s\":{:.3f},\"fraction of peak\":{:.4f}", s.bytes / ns, s.flops / ns,
-                       floor_seconds(peaks, s.bytes, s.flops, s.half) * 1e9 / ns);
+                       compiler::floor_seconds(s.bytes, s.flops, s.arithmetic, rates) * 1e9 / ns);
   return out + fmt::format(",\"program\":{},\"step\":{}}}", s.program, s.step);
 }
 
 }  // namespace
 
-std::string trace_json(const runtime::Timeline& timeline, const Peaks& peaks) {
+std::string trace_json(const runtime::Timeline& timeline, const target::Rates& rates) {
   std::string out = fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"peaks\":{},\"slices left out\":{}}},\"traceEvents\":[\n",
-      quoted(to_string(peaks)), timeline.dropped);
+      quoted(to_string(rates)), timeline.dropped);
   out += "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"weft\"}}";
   const auto to = std::back_inserter(out);
   for (size_t k = 0; k < timeline.threads.size(); ++k)
@@ -43,7 +46,7 @@ std::string trace_json(const runtime::Timeline& timeline, const Peaks& peaks) {
     fmt::format_to(
         to,
         ",\n{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{}}}",
-        names[static_cast<size_t>(s.name)], s.kind, s.thread, s.start, s.length, arguments(s, peaks));
+        names[static_cast<size_t>(s.name)], s.kind, s.thread, s.start, s.length, arguments(s, rates));
   for (const runtime::Sample& s : timeline.samples)
     fmt::format_to(to, ",\n{{\"ph\":\"C\",\"name\":{},\"pid\":1,\"ts\":{:.3f},\"args\":{{\"bytes\":{:.0f}}}}}",
                    quoted(s.track), s.time, s.value);
@@ -61,7 +64,7 @@ int traced(const std::string& file, const std::function<int()>& f) {
   // The device is known by now: its peaks are measured after the work.
   const auto finish = [&] {
     const runtime::Timeline timeline = runtime::stop_recording();
-    io::write_file_atomically(file, trace_json(timeline, machine_peaks()));
+    io::write_file_atomically(file, trace_json(timeline, compiler::machine_rates(compiler::default_target())));
   };
   int code = 0;
   try {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/trace.h"
-#include "tools/weft/bench/peaks.h"
+#include "target/rates.h"
 #include "tools/weft/options.h"
 
 namespace weft::tool {
@@ -12,7 +12,7 @@ namespace weft::tool {
 /// Chrome's trace format: a slice for each launch, library call, copy, run of a program and stage of the compiler, with
 /// bytes, flops, rates and the fraction of the machine's peak; the threads' shares of each launch; memory in use as a
 /// counter.
-std::string trace_json(const runtime::Timeline& timeline, const Peaks& peaks);
+std::string trace_json(const runtime::Timeline& timeline, const target::Rates& rates);
 
 void add_trace_option(OptionSet& set, std::string& file);
 

@@ -118,7 +118,7 @@ class DotLowering::Blocks {
     each(zero_, steps, at_once, [&](Value k) {
       const Value limit = at_once == 1 ? no_value : b_.sub(steps, k);
       each(zero_, columns_left_, width_, [&](Value j) {
-        Value v = dot_.load(right_, b_.add(c0_, j), b_.add(k0, k), {at_once, width_}, {right_.depth, right_.row},
+        Value v = dot_.load(right_, b_.add(c0_, j), b_.add(k0, k), {at_once, width_}, {Along::depth, Along::row},
                             {limit, columns_from(j)});
         b_.store(packed_right_, v, b_.add(b_.mul(j, b_.index(depth_)), b_.mul(k, b_.index(width_))), {width_, 1},
                  {limit, no_value});
@@ -132,8 +132,8 @@ class DotLowering::Blocks {
     const Value exist = even_rows_ ? b_.index(height_) : b_.min(b_.sub(rows_left_, i), b_.index(height_));
     each(zero_, steps, at_once, [&](Value k) {
       const Value limit = at_once == 1 ? no_value : b_.sub(steps, k);
-      Value v =
-          dot_.load(left_, b_.add(r0_, i), b_.add(k0, k), {at_once, pitch_}, {left_.depth, left_.row}, {limit, exist});
+      Value v = dot_.load(left_, b_.add(r0_, i), b_.add(k0, k), {at_once, pitch_}, {Along::depth, Along::row},
+                          {limit, exist});
       b_.store(packed_left_, v, b_.mul(k, b_.index(pitch_)), {pitch_, 1}, {limit, no_value});
     });
   }

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "compiler/lower/dot/dot.h"
-#include "compiler/region/activation.h"
 
 namespace weft::compiler {
 
@@ -48,8 +47,12 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t gr
   }
   m0 = b_.mul(tm, b_.index(bm));
   n0 = b_.mul(tn, b_.index(bn));
-  a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a_offset));
-  bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b_offset));
+  a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a.offset));
+  bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b.offset));
+  for (Side* side : {&a_, &bb_})
+    for (size_t k = 0; k < side->prologue.operands.size(); ++k)
+      side->bases.push_back(b_.add(batch_offset(batch_, side->prologue.steps.operands[k].batch),
+                                   b_.index(side->prologue.operands[k].offset)));
   c_base_ = batch_offset(batch_, d_.c_batch);
   // The programs of the first row (column) of tiles also sum the operand along k.
   if (d_.sum == kernel::OperandSum::a)
@@ -64,7 +67,7 @@ void DotLowering::add_up(const Side& side, Value first, int64_t count, Value ext
     Value at = b_.add(first, i), limit = b_.min(b_.sub(extent, at), b_.sub(b_.index(count), i));
     Value total =
         b_.loop(b_.index(0), k_, b_.index(1), {b_.real(t_, 0, {lanes})}, [&](Value k, const std::vector<Value>& sum) {
-          return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {side.row}, {limit}))};
+          return std::vector<Value>{b_.add(sum[0], load(side, at, k, {lanes}, {Along::row}, {limit}))};
         })[0];
     b_.store(emit_.param(plan_.sum, true), b_.cast(total, d_.c), at, {1}, {limit});
     return std::vector<Value>{};
@@ -72,32 +75,104 @@ void DotLowering::add_up(const Side& side, Value first, int64_t count, Value ext
 }
 
 Value DotLowering::load(const Side& side, Value row, Value depth, std::vector<int64_t> dims,
-                        std::vector<int64_t> strides, std::vector<Value> limits) {
+                        const std::vector<Along>& axes, std::vector<Value> limits) {
+  if (!side.prologue.empty()) return load_computed(side, row, depth, dims, axes, limits);
   Value at = b_.add(side.base, b_.mul(row, b_.index(side.row)));
   at = b_.add(at, b_.mul(depth, b_.index(side.depth)));
+  std::vector<int64_t> strides;
+  for (const Along axis : axes) strides.push_back(axis == Along::row ? side.row : side.depth);
   Value v = b_.load(side.ref, at, std::move(dims), std::move(strides), std::move(limits));
   return b_.cast(v, t_);
 }
 
-/// Applies the epilogue to `c` and stores it. `c` is [m, n], or [n, m] with `n_first`.
+/// Loads what an operand's prologue reads, and computes it. Past the end of k the result is 0, as that of a plain load.
+Value DotLowering::load_computed(const Side& side, Value row, Value depth, const std::vector<int64_t>& dims,
+                                 const std::vector<Along>& axes, const std::vector<Value>& limits) {
+  const kernel::Epilogue& e = side.prologue.steps;
+  std::vector<Value> values;
+  for (const kernel::EpilogueStep& s : e.steps) {
+    if (s.kind != kernel::EpilogueStep::Kind::operand) {
+      values.push_back(step(s, values, dims));
+      continue;
+    }
+    const auto k = static_cast<size_t>(s.operand);
+    const kernel::EpilogueOperand& x = e.operands[k];
+    Value at = b_.add(side.bases[k], b_.mul(row, b_.index(x.m)));
+    at = b_.add(at, b_.mul(depth, b_.index(x.n)));
+    std::vector<int64_t> strides;
+    for (const Along axis : axes) strides.push_back(axis == Along::row ? x.m : x.n);
+    values.push_back(load_view(emit_.param(side.prologue.operands[k].node, false), at, dims, strides, limits));
+  }
+  Value v = b_.cast(values[static_cast<size_t>(e.result)], t_);
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (axes[axis] != Along::depth || limits[axis] == no_value) continue;
+    std::vector<int64_t> line(dims.size(), 1);
+    line[axis] = dims[axis];
+    const Value k = b_.broadcast(b_.reshape(b_.arange(dims[axis]), line), dims);
+    v = b_.select(b_.lt(k, b_.broadcast(limits[axis], dims)), v, nothing(dims));
+  }
+  return v;
+}
+
+/// Loads a tile of an array in its compute dtype. Axes that the array does not have (stride 0) are loaded once and
+/// repeated.
+Value DotLowering::load_view(kernel::Ref ref, Value at, const std::vector<int64_t>& dims,
+                             const std::vector<int64_t>& strides, const std::vector<Value>& limits) {
+  std::vector<int64_t> shape(dims.size(), 1), extents, steps;
+  std::vector<Value> ends;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (strides[axis] == 0) continue;
+    shape[axis] = dims[axis];
+    extents.push_back(dims[axis]), steps.push_back(strides[axis]), ends.push_back(limits[axis]);
+  }
+  const bool whole = extents.size() == dims.size(), one = extents.empty();
+  const Value loaded = b_.load(ref, at, std::move(extents), std::move(steps), std::move(ends));
+  const Value v = b_.cast(loaded, compute_dtype(b_.type(loaded).dtype));
+  if (whole) return v;
+  return b_.broadcast(one ? v : b_.reshape(v, shape), dims);
+}
+
+/// Applies the epilogue to `c` and stores its results. `c` is [m, n], or [n, m] with `n_first`.
 void DotLowering::store(Value c, Value m, Value n, std::vector<int64_t> strides, std::vector<Value> limits,
                         bool n_first) {
-  if (d_.bias) {
-    kernel::Ref ref = emit_.param(plan_.bias, false);
-    const std::vector<int64_t> dims = b_.type(c).dims;
-    int64_t count = n_first ? dims[0] : dims[1];
-    Value limit = n_first ? limits[0] : limits[1];
-    Value bias = b_.cast(b_.load(ref, n, {count}, {1}, {limit}), t_);
-    bias =
-        b_.broadcast(b_.reshape(bias, n_first ? std::vector<int64_t>{count, 1} : std::vector<int64_t>{1, count}), dims);
-    c = b_.add(c, bias);
+  const kernel::Epilogue& e = plan_.epilogue;
+  const EpilogueTile tile{m, n, limits, b_.type(c).dims, n_first};
+  std::vector<Value> values{c};
+  for (size_t k = 1; k < e.steps.size(); ++k) {
+    const bool reads = e.steps[k].kind == kernel::EpilogueStep::Kind::operand;
+    values.push_back(reads ? operand(e.steps[k].operand, tile) : step(e.steps[k], values, tile.dims));
   }
-  if (d_.activation != kernel::Activation::none) c = activated(b_, d_.activation, c);
   Value at = b_.add(c_base_, b_.mul(m, b_.index(d_.c_m)));
   at = b_.add(at, b_.mul(n, b_.index(d_.c_n)));
-  if (d_.residual)
-    c = b_.add(c, b_.cast(b_.load(emit_.param(plan_.residual, false), at, b_.type(c).dims, strides, limits), t_));
-  b_.store(c_, b_.cast(c, d_.c), at, std::move(strides), std::move(limits));
+  const auto put = [&](kernel::Ref ref, int value) {
+    const Dtype dtype = e.steps[static_cast<size_t>(value)].dtype;
+    b_.store(ref, b_.cast(values[static_cast<size_t>(value)], dtype), at, strides, limits);
+  };
+  for (size_t k = 0; k < e.stored.size(); ++k) put(emit_.param(plan_.stored[k], true), e.stored[k]);
+  put(c_, e.result);
+}
+
+/// Emits a step of an epilogue or prologue that reads no array, as a tile in the compute dtype of its own.
+Value DotLowering::step(const kernel::EpilogueStep& s, const std::vector<Value>& values,
+                        const std::vector<int64_t>& dims) {
+  using Kind = kernel::EpilogueStep::Kind;
+  const Dtype t = compute_dtype(s.dtype);
+  std::vector<Value> args;
+  for (const int input : s.inputs) args.push_back(values[static_cast<size_t>(input)]);
+  if (s.kind == Kind::constant) return b_.constant(t, s.number, dims);
+  if (s.kind == Kind::cast) return b_.cast(b_.cast(args[0], s.dtype), t);
+  return b_.scalar(s.op, args);
+}
+
+/// Loads a tile of an operand of the epilogue.
+Value DotLowering::operand(int k, const EpilogueTile& tile) {
+  const kernel::EpilogueOperand& x = plan_.epilogue.operands[static_cast<size_t>(k)];
+  const OperandView& view = plan_.operands[static_cast<size_t>(k)];
+  Value at = b_.add(batch_offset(batch_, x.batch), b_.index(view.offset));
+  at = b_.add(at, b_.mul(tile.m, b_.index(x.m)));
+  at = b_.add(at, b_.mul(tile.n, b_.index(x.n)));
+  const std::vector<int64_t> strides = tile.n_first ? std::vector<int64_t>{x.n, x.m} : std::vector<int64_t>{x.m, x.n};
+  return load_view(emit_.param(view.node, false), at, tile.dims, strides, tile.limits);
 }
 
 /// The form for GPUs: square tiles of C, and slices of K in shared memory.
@@ -116,11 +191,11 @@ void DotLowering::shared_form() {
         const Value k_limit = b_.sub(k_, k);
         // Rows run along the contiguous axis, so that adjacent threads read adjacent elements.
         Value l = a_.depth == 1 || a_.row != 1
-                      ? load(a_, m0, k, {bm, bk}, {a_.row, a_.depth}, {m_limit, k_limit})
-                      : b_.transpose(load(a_, m0, k, {bk, bm}, {a_.depth, a_.row}, {k_limit, m_limit}));
+                      ? load(a_, m0, k, {bm, bk}, {Along::row, Along::depth}, {m_limit, k_limit})
+                      : b_.transpose(load(a_, m0, k, {bk, bm}, {Along::depth, Along::row}, {k_limit, m_limit}));
         Value r = bb_.row == 1 || bb_.depth != 1
-                      ? load(bb_, n0, k, {bk, bn}, {bb_.depth, bb_.row}, {k_limit, n_limit})
-                      : b_.transpose(load(bb_, n0, k, {bn, bk}, {bb_.row, bb_.depth}, {n_limit, k_limit}));
+                      ? load(bb_, n0, k, {bk, bn}, {Along::depth, Along::row}, {k_limit, n_limit})
+                      : b_.transpose(load(bb_, n0, k, {bn, bk}, {Along::row, Along::depth}, {n_limit, k_limit}));
         return std::vector<Value>{b_.dot(l, r, sums[0])};
       })[0];
   store(c, m0, n0, {d_.c_m, d_.c_n}, {m_limit, n_limit}, false);
@@ -147,8 +222,8 @@ void DotLowering::outer_form(bool exchanged) {
   if (!column_dim.is_static() || columns_extent % width) column_limit = b_.sub(exchanged ? m_ : n_, c0);
   Value zero = nothing({rows, width});
   Value c = b_.loop(b_.index(0), k_, b_.index(1), {zero}, [&](Value k, const std::vector<Value>& sums) {
-    Value l = load(left, r0, k, {rows, 1}, {left.row, left.depth}, {row_limit, no_value});
-    Value r = load(right, c0, k, {1, width}, {right.depth, right.row}, {no_value, column_limit});
+    Value l = load(left, r0, k, {rows, 1}, {Along::row, Along::depth}, {row_limit, no_value});
+    Value r = load(right, c0, k, {1, width}, {Along::depth, Along::row}, {no_value, column_limit});
     return std::vector<Value>{b_.dot(l, r, sums[0])};
   })[0];
   std::vector<int64_t> strides =
@@ -169,14 +244,14 @@ void DotLowering::inner_form() {
   const bool few_rows = cx_.target.machine().prefetches() && d_.m <= 8 && bb_.row * bn * d_.b.size() <= 64 << 10;
   std::vector<Value> sums(static_cast<size_t>(bn), nothing({bm, lanes}));
   auto step = [&](Value k, const std::vector<Value>& carried, Value limit) {
-    Value a = load(a_, m0, k, {bm, lanes}, {a_.row, 1}, {m_limit, limit});
+    Value a = load(a_, m0, k, {bm, lanes}, {Along::row, Along::depth}, {m_limit, limit});
     std::vector<Value> next;
     for (int64_t j = 0; j < bn; ++j) {
       // Past the end: repeat the last column, which is not stored.
       Value n = b_.min(b_.add(n0, b_.index(j)), b_.sub(n_, b_.index(1)));
       if (few_rows && limit == no_value)
         b_.prefetch(bb_.ref, b_.add(b_.add(bb_.base, b_.mul(b_.add(n, b_.index(bn)), b_.index(bb_.row))), k), lanes);
-      Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {bb_.row, 1}, {no_value, limit}), {bm, lanes});
+      Value v = b_.broadcast(load(bb_, n, k, {1, lanes}, {Along::row, Along::depth}, {no_value, limit}), {bm, lanes});
       const Value sum = carried[static_cast<size_t>(j)];
       next.push_back(t_ == int32 ? b_.add(b_.mul(a, v), sum) : b_.scalar(ScalarOp::fma, {a, v, sum}));
     }
@@ -197,11 +272,12 @@ void DotLowering::inner_form() {
 Lowered DotLowering::run() {
   c_ = emit_.param(result_, true);
   if (plan_.sum >= 0) emit_.param(plan_.sum, true);
-  a_ = {emit_.param(plan_.a, false), d_.a, no_value, d_.a_m, d_.a_k};
-  bb_ = {emit_.param(plan_.b, false), d_.b, no_value, d_.b_n, d_.b_k};
-  if (d_.bias) emit_.param(plan_.bias, false);
-  if (d_.residual) emit_.param(plan_.residual, false);
-  t_ = d_.c == float64 || d_.c == int32 ? d_.c : float32;
+  for (const NodeId id : plan_.stored) emit_.param(id, true);
+  a_.ref = emit_.param(plan_.a.node, false);
+  bb_.ref = emit_.param(plan_.b.node, false);
+  for (const NodeId id : plan_.reads()) emit_.param(id, false);
+  t_ = plan_.epilogue.steps[0].dtype;
+  if (t_ != float64 && t_ != int32) t_ = float32;
   auto dims = plan_.extents.end();
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);

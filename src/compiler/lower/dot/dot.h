@@ -15,26 +15,37 @@
 
 namespace weft::compiler {
 
-/// One operand as a matrix [rows, k] with strides; loads convert it to the compute dtype.
+/// One operand as a matrix [rows, k] with strides; loads compute its prologue and convert it to the compute dtype.
 struct Side {
   kernel::Ref ref;
-  Dtype dtype;
   kernel::Value base;  // element (0, 0) of the program's batch
   int64_t row, depth;  // strides
+  const DotPrologue& prologue;
+  std::vector<kernel::Value> bases;  // the same of the prologue's arrays
 };
+
+/// An axis of an operand.
+enum class Along : uint8_t { row, depth };
 
 class DotLowering {
  public:
   DotLowering(const LowerContext& cx, Group& group)
       : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node),
-        emit_(cx, group, "dot_" + std::to_string(result_)), b_(emit_.builder()) {}
+        emit_(cx, group, "dot_" + std::to_string(result_)),
+        b_(emit_.builder()), a_{-1, kernel::no_value, d_.a_m, d_.a_k, plan_.a_prologue, {}},
+        bb_{-1, kernel::no_value, d_.b_n, d_.b_k, plan_.b_prologue, {}} {}
 
   Lowered run();
 
  private:
   kernel::Value batch_offset(kernel::Value batch, const std::vector<int64_t>& strides);
   kernel::Value load(const Side& side, kernel::Value row, kernel::Value depth, std::vector<int64_t> dims,
-                     std::vector<int64_t> strides, std::vector<kernel::Value> limits);
+                     const std::vector<Along>& axes, std::vector<kernel::Value> limits);
+  kernel::Value load_computed(const Side& side, kernel::Value row, kernel::Value depth,
+                              const std::vector<int64_t>& dims, const std::vector<Along>& axes,
+                              const std::vector<kernel::Value>& limits);
+  kernel::Value load_view(kernel::Ref ref, kernel::Value at, const std::vector<int64_t>& dims,
+                          const std::vector<int64_t>& strides, const std::vector<kernel::Value>& limits);
   void shared_form();
   void outer_form(bool exchanged);
   void inner_form();
@@ -48,6 +59,16 @@ class DotLowering {
   bool matmul_fits() const;
   void matmul_form(bool exchanged);
 
+  /// Where a tile of C lies: its first row and column, limits by axis, extents, and whether its first axis is n.
+  struct EpilogueTile {
+    kernel::Value m, n;
+    std::vector<kernel::Value> limits;
+    std::vector<int64_t> dims;
+    bool n_first;
+  };
+  kernel::Value step(const kernel::EpilogueStep& s, const std::vector<kernel::Value>& values,
+                     const std::vector<int64_t>& dims);
+  kernel::Value operand(int k, const EpilogueTile& tile);
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
              std::vector<kernel::Value> limits, bool n_first);
   /// Binds the program id to a batch and a tile of bm × bn. `group`: rows of tiles that alternate, so that programs
@@ -65,7 +86,7 @@ class DotLowering {
   Emitter emit_;
   kernel::Builder& b_;
   kernel::Ref c_ = -1;
-  Side a_{}, bb_{};
+  Side a_, bb_;
   kernel::Value c_base_ = kernel::no_value, m_ = kernel::no_value, n_ = kernel::no_value, k_ = kernel::no_value,
                 batch_ = kernel::no_value;
   Dtype t_ = float32;  // dtype of the sums

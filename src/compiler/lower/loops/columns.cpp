@@ -147,12 +147,7 @@ void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
   const int64_t iterations = schedule_.cluster, width = schedule_.width;
   for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  std::vector<const Statement*> reductions;
-  for (const Statement& statement : statements_) {
-    if (statement.root.kind != RootKind::reduce) continue;
-    reductions.push_back(&statement);
-    sums_.push_back(b.local(compute_dtype(cx_.ir[statement.root.node].type.dtype), iterations * width));
-  }
+  allocate_parts(iterations * width);
   bind_programs();
   emit_.bind_lanes(lane_, first_lane_, width,
                    schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
@@ -160,12 +155,14 @@ void RowLowering::columns_by_warps() {
     emit_.push_scope();
     hoist(0, {loop_});
     const std::vector<Value> carried = part_of_columns(iteration, iterations);
-    for (size_t k = 0; k < reductions.size(); ++k) b.store(sums_[k], carried[k], b.mul(iteration, b.index(width)), {1});
+    size_t next = 0;
+    for (const Statement& statement : statements_)
+      if (statement.carries())
+        store_part(statement, state_of(statement, carried, next), b.mul(iteration, b.index(width)), {1});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < reductions.size(); ++k)
-    finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
-                                         b.load(sums_[k], b.index(0), {iterations, width}, {width, 1}), 0));
+  for (const Statement& statement : statements_)
+    if (statement.carries()) finish_parts(statement, {iterations, width}, {width, 1});
   row_roots(1);
   for (const auto& [statement, v] : late_stores_) emit_.store(statement->root.node, statement->root.index, v, false);
 }

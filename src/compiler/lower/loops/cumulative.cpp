@@ -1,7 +1,8 @@
 // The cumulative class: an axis reduced up to each of its elements. If the axis is innermost in memory, lanes run along
-// it: a block is reduced in registers by doubling (Hillis and Steele 1986), and the total of all earlier blocks is
-// carried. Otherwise lanes run along the axes inside it, and the loop along the axis carries a tile. Each row or panel
-// is one program, so the bits depend on the shape alone. The operand's expression is computed inline.
+// it: a block is reduced in registers, by doubling or by a butterfly, and the total of all earlier blocks is carried.
+// Otherwise lanes run along the
+// axes inside it, and the loop along the axis carries a tile. Each row or panel is one program, so the bits depend on
+// the shape alone. The operand's expression is computed inline.
 #include <algorithm>
 
 #include "base/error.h"
@@ -54,11 +55,12 @@ class CumulativeLowering {
     return index;
   }
 
-  int64_t width_for(int64_t extent) const {
+  int64_t width_for(int64_t extent, int64_t lanes) const {
     int64_t width = 1;
-    while (width < std::min<int64_t>(cx_.target.machine().lanes(dtype_.size()), extent)) width *= 2;
+    while (width < std::min(lanes, extent)) width *= 2;
     return width;
   }
+  int64_t lanes() const { return cx_.target.machine().lanes(dtype_.size()); }
 
   Value combine(Value a, Value x) {
     if (!logs_) return b_.scalar(kernel::combine(n_.attrs->reducer), {a, x});
@@ -77,8 +79,17 @@ class CumulativeLowering {
     return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
   }
 
-  /// Returns the block's cumulative reduction: lane l combines the lanes up to it.
-  Value block_cumulative(Value v, int64_t width) {
+  /// A block's cumulative reduction (lane l combines the lanes up to it) and its total, the same in all lanes.
+  struct Block {
+    Value upto, total;
+  };
+
+  /// Returns whether blocks are reduced by a butterfly: where lanes are threads, which shift a tile through shared
+  /// memory behind barriers. It combines twice a step, so operators of many instructions keep to doubling.
+  bool by_butterfly() const { return cx_.target.machine().simt && !logs_; }
+
+  /// Reduces a block by doubling (Hillis and Steele 1986).
+  Block doubled(Value v, int64_t width) {
     const Value lanes = b_.arange(width);
     for (int64_t far = 1; far < width; far *= 2) {
       const Value next = combine(b_.shift(v, identity({width}), reverse_ ? -far : far), v);
@@ -86,18 +97,35 @@ class CumulativeLowering {
                                      : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
       v = b_.select(reached, next, v);
     }
-    return v;
+    return {v, b_.broadcast(b_.extract(v, reverse_ ? 0 : width - 1), {width})};
+  }
+
+  /// Reduces a block by a butterfly. A step exchanges the totals of neighbouring runs of lanes, after which every lane
+  /// has the total of the run of both; on a GPU it stays within a thread or a warp.
+  Block exchanged(Value v, int64_t width) {
+    const Value lanes = b_.arange(width, int32), none = b_.constant(int32, Number::of_int(0), {width});
+    Block block{v, v};
+    for (int64_t run = 1; run < width; run *= 2) {
+      const Value other = b_.exchange(block.total, run),
+                  bit = b_.scalar(ScalarOp::bit_and, {lanes, b_.constant(int32, Number::of_int(run), {width})});
+      const Value behind = b_.scalar(reverse_ ? ScalarOp::eq : ScalarOp::ne, {bit, none});
+      block.upto = b_.select(behind, combine(other, block.upto), block.upto);
+      block.total = combine(other, block.total);
+    }
+    return block;
   }
 
   /// Emits the form with lanes along the axis; returns the grid.
   int64_t along_rows() {
-    const int64_t width = width_for(n_.type.shape[axis_].bound());
+    // On a GPU a block is what one warp holds with several loads of each thread in flight.
+    constexpr int64_t widest_of_a_warp = 512;
+    const int64_t width = width_for(n_.type.shape[axis_].bound(), by_butterfly() ? widest_of_a_warp : lanes());
     const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1));
     const std::vector<Expr> index = index_at(outer, icx_.constant(0));
     emit_.bind(outer, b_.program_id());
     const Value length = emit_.extent(n_.type.shape[axis_]), step = b_.index(width);
     const Value blocks = b_.scalar(ScalarOp::floordiv, {b_.add(length, b_.index(width - 1)), step});
-    b_.loop(b_.index(0), blocks, b_.index(1), {identity({})}, [&](Value i, const std::vector<Value>& carried) {
+    b_.loop(b_.index(0), blocks, b_.index(1), {identity({width})}, [&](Value i, const std::vector<Value>& carried) {
       emit_.push_scope();
       const Value block = reverse_ ? b_.sub(b_.sub(blocks, b_.index(1)), i) : i, first = b_.mul(block, step);
       const bool whole = n_.type.shape[axis_].is_static() && n_.type.shape[axis_].bound() % width == 0;
@@ -105,9 +133,11 @@ class CumulativeLowering {
       Value v = operand(index, width);
       if (reverse_ && !whole)
         v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes past the end would be combined into all others
-      const Value before = b_.broadcast(carried[0], {width}), total = combine(before, block_cumulative(v, width));
-      emit_.store(node_, index, exclusive_ ? b_.shift(total, before, reverse_ ? -1 : 1) : total, false);
-      const Value next = b_.extract(total, reverse_ ? 0 : width - 1);
+      const Value before = carried[0];
+      const Block own = by_butterfly() ? exchanged(v, width) : doubled(v, width);
+      const Value upto = combine(before, own.upto);
+      emit_.store(node_, index, exclusive_ ? b_.shift(upto, before, reverse_ ? -1 : 1) : upto, false);
+      const Value next = combine(before, own.total);
       emit_.pop_scope();
       return std::vector<Value>{next};
     });
@@ -116,7 +146,7 @@ class CumulativeLowering {
 
   /// Emits the form with lanes along the axes inside the axis; returns the grid.
   int64_t across_rows() {
-    const int64_t width = width_for(inner_volume_), blocks = (inner_volume_ + width - 1) / width;
+    const int64_t width = width_for(inner_volume_, lanes()), blocks = (inner_volume_ + width - 1) / width;
     const Expr outer = icx_.variable("o", 0, std::max<int64_t>(0, outer_volume_ - 1)),
                inner = icx_.variable("x", 0, std::max<int64_t>(0, inner_volume_ - 1));
     const std::vector<Expr> index = index_at(outer, inner);

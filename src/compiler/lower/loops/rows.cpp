@@ -43,6 +43,17 @@ void RowLowering::order_passes() {
     statements_.push_back({group_.roots[k], {}, passes[k]});
     passes_ = std::max(passes_, passes[k] + 1);
   }
+  for (size_t k = 0; k < statements_.size(); ++k) {
+    if (statements_[k].root.kind != RootKind::reduce || !has_results(node_of(statements_[k]))) continue;
+    const auto same = [&](const Statement& other) {
+      const IrNode &n = node_of(statements_[k]), &o = node_of(other);
+      return other.root.kind == RootKind::reduce && o.inputs == n.inputs && o.attrs->axes == n.attrs->axes &&
+             o.attrs->reducer == n.attrs->reducer;
+    };
+    const auto first = std::find_if(statements_.begin(), statements_.end(), same);
+    if (const auto at = first - statements_.begin(); at < static_cast<std::ptrdiff_t>(k))
+      statements_[k].first_result = static_cast<int>(at);
+  }
 }
 
 void RowLowering::split_domain() {
@@ -56,6 +67,10 @@ void RowLowering::split_domain() {
     outer_.assign(rows.begin(), cut);
     lanes_.assign(cut, rows.end());
     serial_ = inner;
+    for (auto axis = schedule_.loop.axes.rbegin(); axis != schedule_.loop.axes.rend(); ++axis) {
+      serial_.insert(serial_.begin(), outer_[static_cast<size_t>(*axis)]);
+      outer_.erase(outer_.begin() + *axis);
+    }
   }
 }
 
@@ -66,35 +81,61 @@ std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, E
   return ix::reindex_reshape(*group_.cx, std::span<const Expr>(&number, 1), extents, flat);
 }
 
-/// Replaces the domain variables in the statements' indices by digits of the program, lane and loop variables.
-void RowLowering::substitute_domain() {
-  ix::Context& icx = *group_.cx;
+/// Returns the statements with the domain variables in their indices replaced by digits of these numbers.
+std::vector<Statement> RowLowering::substituted(Expr program, Expr lane, Expr loop) {
   std::map<int64_t, Expr> by_id;
-  auto take_over = [&](const char* name, const std::vector<DomainVariable>& vars, Expr& number) {
-    number = icx.variable(name, 0, std::max<int64_t>(0, extent_of(vars) - 1));
+  const auto take_over = [&](const std::vector<DomainVariable>& vars, Expr number) {
     if (vars.empty()) return;
     std::vector<Expr> parts = digits(vars, number);
     for (size_t k = 0; k < vars.size(); ++k) by_id[vars[k].var->value] = parts[k];
   };
-  take_over("p", outer_, program_);
-  take_over("x", lanes_, lane_);
-  take_over("j", serial_, loop_);
+  take_over(outer_, program);
+  take_over(lanes_, lane);
+  take_over(serial_, loop);
   auto replace = [&](int64_t id) {
     auto it = by_id.find(id);
     return it == by_id.end() ? Expr() : it->second;
   };
-  for (Statement& statement : statements_) {
+  std::vector<Statement> out = statements_;
+  for (Statement& statement : out) {
     if (statement.reduces()) statement.operand = reduction_operand_index(cx_.ir, group_, statement.root);
     for (Expr& e : statement.operand) e = ix::substitute(e, replace);
     for (Expr& e : statement.root.index) e = ix::substitute(e, replace);
   }
+  return out;
+}
+
+/// Makes the program, lane and loop variables, and the statements' indices from them.
+void RowLowering::substitute_domain() {
+  ix::Context& icx = *group_.cx;
+  const bool two_rows = schedule_.halves > 1 && !outer_.empty(), two_tiles = schedule_.halves > 1 && outer_.empty();
+  const auto variable = [&](const char* name, const std::vector<DomainVariable>& vars, bool half) {
+    return icx.variable(name, 0, std::max<int64_t>(0, extent_of(vars) / (half ? 2 : 1) - 1));
+  };
+  program_ = variable("p", outer_, two_rows);
+  lane_ = variable("x", lanes_, two_tiles);
+  loop_ = variable("j", serial_, false);
+  if (schedule_.halves > 1)
+    other_half_ = substituted(two_rows ? program_ + icx.constant(extent_of(outer_) / 2) : program_,
+                              two_rows ? lane_ : lane_ + icx.constant(extent_of(lanes_) / 2), loop_);
+  statements_ = substituted(program_, lane_, loop_);
+}
+
+/// Calls emit() for the statements of the other half, if a program computes both. Values at equal indices are shared.
+template <class Emit>
+void RowLowering::for_other_half(Emit emit) {
+  if (other_half_.empty()) return;
+  for (const Statement& statement : statements_) emit_.forget(statement.root.node);
+  std::swap(statements_, other_half_);
+  emit();
+  std::swap(statements_, other_half_);
 }
 
 /// Chooses the form of the kernel and emits it.
 Lowered RowLowering::run() {
   order_passes();
   split_domain();
-  substitute_domain();
+  if (schedule_.loop.axes.empty()) substitute_domain();
   for (const Statement& statement : statements_)
     if (cx_.has_buffer[statement.root.node]) emit_.param(statement.root.node, true);
   kernel::Builder& b = emit_.builder();
@@ -102,7 +143,11 @@ Lowered RowLowering::run() {
   dynamic_extent_ = schedule_.dynamic;
   if (int64_t wide = panel(); wide > 0) schedule_.block = wide;
   blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
-  grid_ = extent_of(outer_) * blocks_;
+  grid_ = extent_of(outer_) * blocks_ / (outer_.empty() ? 1 : schedule_.halves);
+  if (!schedule_.loop.axes.empty()) {
+    looped_map();
+    return finish();
+  }
   if (group_.has_columns()) {
     rows_of_parts();
     return finish();
@@ -133,6 +178,7 @@ Lowered RowLowering::run() {
   }
   if (inside == no_value) {
     passes();
+    if (one_tile()) for_other_half([&] { passes(); });
   } else {
     emit_.push_scope();
     b.when(inside, [&] { passes(); });
@@ -150,7 +196,7 @@ int64_t RowLowering::reduction_order() const {
 }
 
 Lowered RowLowering::finish() {
-  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(schedule_.lane_extent) *
+  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(extent_of(lanes_)) *
                         static_cast<double>(extent_of(serial_));
   Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
   lowered.reduction_order = reduction_order();
@@ -225,6 +271,7 @@ void RowLowering::lane_loop(int p) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
       step(p, {});
+      for_other_half([&] { step(p, {}); });
       emit_.pop_scope();
       return std::vector<Value>{};
     });
@@ -236,6 +283,7 @@ void RowLowering::lane_loop(int p) {
         emit_.push_scope();
         emit_.bind_lanes(lane_, at, width, no_value);
         std::vector<Value> next = step(p, values);
+        for_other_half([&] { step(p, {}); });
         emit_.pop_scope();
         return next;
       });
@@ -372,15 +420,16 @@ size_t RowLowering::parts_of(size_t reductions) const {
 /// Combines the partial results of each reduction pairwise: (0 + 1) + (2 + 3).
 std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried, size_t parts) {
   const size_t reductions = carried.size() / parts;
-  std::vector<ScalarOp> ops;
-  for (const Statement& statement : statements_)
-    if (statement.pass == p && statement.root.kind == RootKind::reduce)
-      ops.push_back(kernel::combine(cx_.ir[statement.root.node].attrs->reducer));
   for (; parts > 1; parts /= 2)
-    for (size_t part = 0; part < parts / 2; ++part)
-      for (size_t f = 0; f < reductions; ++f)
-        carried[part * reductions + f] = emit_.builder().scalar(
-            ops[f], {carried[2 * part * reductions + f], carried[(2 * part + 1) * reductions + f]});
+    for (size_t part = 0; part < parts / 2; ++part) {
+      size_t low = 2 * part * reductions, high = low + reductions, to = part * reductions;
+      for (const Statement& statement : statements_) {
+        if (statement.pass != p || !statement.carries()) continue;
+        const kernel::State a = state_of(statement, carried, low), b = state_of(statement, carried, high);
+        for (Value v : kernel::combine_states(emit_.builder(), node_of(statement).attrs->reducer, a, b))
+          carried[to++] = v;
+      }
+    }
   carried.resize(reductions);
   return carried;
 }
@@ -389,20 +438,35 @@ std::vector<Value> RowLowering::combine_parts(int p, std::vector<Value> carried,
 void RowLowering::hoist(int p, const std::vector<Expr>& varying) {
   for (const Statement& statement : statements_) {
     if (statement.pass != p || statement.root.kind == RootKind::row) continue;
-    if (statement.reduces()) emit_.hoist(cx_.ir[statement.root.node].inputs[0], statement.operand, varying);
-    else
-      for (NodeId input : cx_.ir[statement.root.node].inputs)
-        if (is_elementwise(cx_.ir[statement.root.node].op)) emit_.hoist(input, statement.root.index, varying);
+    for (NodeId input : node_of(statement).inputs)
+      if (statement.reduces()) emit_.hoist(input, statement.operand, varying);
+      else if (is_elementwise(node_of(statement).op)) emit_.hoist(input, statement.root.index, varying);
   }
+}
+
+/// Returns the dtypes in which the components of a reduction's state are computed.
+std::vector<Dtype> RowLowering::state_dtypes(const Statement& statement) const {
+  std::vector<Dtype> dtypes;
+  for (const NodeId component : node_of(statement).inputs)
+    dtypes.push_back(compute_dtype(cx_.ir[component].type.dtype));
+  return dtypes;
+}
+
+/// Returns the state of a reduction, which begins at `next` of the values that a pass carries, and moves `next` on.
+kernel::State RowLowering::state_of(const Statement& statement, const std::vector<Value>& carried, size_t& next) const {
+  const auto from = carried.begin() + static_cast<std::ptrdiff_t>(next);
+  const size_t components = node_of(statement).inputs.size();
+  next += components;
+  return {from, from + static_cast<std::ptrdiff_t>(components)};
 }
 
 std::vector<Value> RowLowering::identities(int p) {
   std::vector<Value> values;
   for (const Statement& statement : statements_) {
-    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
-    Dtype t = compute_dtype(cx_.ir[statement.root.node].type.dtype);
-    values.push_back(emit_.builder().constant(t, kernel::identity(cx_.ir[statement.root.node].attrs->reducer, t),
-                                              {schedule_.width}));
+    if (statement.pass != p || !statement.carries()) continue;
+    for (Value v : kernel::identity_state(emit_.builder(), node_of(statement).attrs->reducer, state_dtypes(statement),
+                                          {schedule_.width}))
+      values.push_back(v);
   }
   return values;
 }
@@ -436,17 +500,24 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
       next.push_back(emit_.fused_multiply_add(node.inputs[0], statement.operand, {}, carried[next.size()]));
       continue;
     }
-    Value v = b.broadcast(emit_.value(node.inputs[0], statement.operand), {schedule_.width});
+    if (statement.first_result >= 0) continue;
+    kernel::State element;
+    for (const NodeId input : node.inputs)
+      element.push_back(b.broadcast(emit_.value(input, statement.operand), {schedule_.width}));
+    const kernel::Reducer reducer = node.attrs->reducer;
     if (statement.root.kind == RootKind::column) {
       Value& sum = column_sums_[column_of(statement)];
-      sum = b.scalar(kernel::combine(node.attrs->reducer), {sum, v});
+      sum = kernel::combine_states(b, reducer, {sum}, element)[0];
       continue;
     }
-    if (schedule_.kind == RowClass::row && emit_.limit() != no_value) {
-      Dtype t = b.type(v).dtype;
-      v = b.select(emit_.lane_mask(), v, b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
-    }
-    next.push_back(b.scalar(kernel::combine(node.attrs->reducer), {carried[next.size()], v}));
+    if (schedule_.kind == RowClass::row && emit_.limit() != no_value)
+      for (size_t k = 0; k < element.size(); ++k) {
+        const Dtype t = b.type(element[k]).dtype;
+        element[k] =
+            b.select(emit_.lane_mask(), element[k], b.constant(t, kernel::identity(reducer, t, k), {schedule_.width}));
+      }
+    size_t at = next.size();
+    for (Value v : kernel::combine_states(b, reducer, state_of(statement, carried, at), element)) next.push_back(v);
   }
   keep(p);
   prefetch_next(p);
@@ -457,13 +528,21 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
 
 void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {
   kernel::Builder& b = emit_.builder();
-  size_t k = 0;
+  size_t next = 0;
   for (const Statement& statement : statements_) {
-    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
-    Value v = carried[k++];
-    if (schedule_.kind == RowClass::row) v = b.reduce(cx_.ir[statement.root.node].attrs->reducer, v, 0);
-    finish_root(statement, v);
+    if (statement.pass != p || !statement.carries()) continue;
+    kernel::State state = state_of(statement, carried, next);
+    if (schedule_.kind == RowClass::row) state = kernel::reduce_state(b, node_of(statement).attrs->reducer, state, 0);
+    finish_reduction(statement, state);
   }
+}
+
+/// Defines the components of a state that are roots of the group; `statement` carries it.
+void RowLowering::finish_reduction(const Statement& statement, const kernel::State& state) {
+  const auto number = static_cast<int>(&statement - statements_.data());
+  for (const Statement& other : statements_)
+    if (&other == &statement || other.first_result == number)
+      finish_root(other, state[static_cast<size_t>(node_of(other).output)]);
 }
 
 void RowLowering::finish_root(const Statement& statement, Value v) {

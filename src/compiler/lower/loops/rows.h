@@ -10,6 +10,7 @@
 
 #include "compiler/lower/emit.h"
 #include "compiler/schedule/rows.h"
+#include "kernel/states.h"
 
 namespace weft::compiler {
 
@@ -19,10 +20,13 @@ bool is_static(const std::vector<DomainVariable>& vars);
 
 struct Statement {
   bool reduces() const { return root.kind == RootKind::reduce || root.kind == RootKind::column; }
+  /// Returns whether it carries the state of a reduction.
+  bool carries() const { return root.kind == RootKind::reduce && first_result < 0; }
 
   Root root;                      // index expressions use the program, lane and loop variables
   std::vector<ix::Expr> operand;  // reductions and columns: index of the operand
   int pass = 0;
+  int first_result = -1;  // of another component of a state: the statement that carries it
 };
 
 class RowLowering {
@@ -39,6 +43,9 @@ class RowLowering {
   void order_passes();
   void split_domain();
   void substitute_domain();
+  std::vector<Statement> substituted(ix::Expr program, ix::Expr lane, ix::Expr loop);
+  template <class Emit>
+  void for_other_half(Emit emit);
   std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr linear);
   void bind_programs();
   kernel::Value lane_count();
@@ -58,7 +65,15 @@ class RowLowering {
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
   std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
+  const IrNode& node_of(const Statement& statement) const { return cx_.ir[statement.root.node]; }
+  std::vector<Dtype> state_dtypes(const Statement& statement) const;
+  kernel::State state_of(const Statement& statement, const std::vector<kernel::Value>& carried, size_t& next) const;
   void finish_reductions(int p, const std::vector<kernel::Value>& carried);
+  void finish_reduction(const Statement& statement, const kernel::State& state);
+  void allocate_parts(int64_t elements);
+  void store_part(const Statement& statement, const kernel::State& state, kernel::Value at,
+                  const std::vector<int64_t>& strides);
+  void finish_parts(const Statement& statement, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides);
   void finish_root(const Statement& statement, kernel::Value v);
   void row_roots(int p);
 
@@ -91,6 +106,10 @@ class RowLowering {
   std::vector<kernel::Value> overlapped_row(kernel::Value row, const std::vector<kernel::Value>& previous);
   std::vector<kernel::Value> row_values();
   void define_row_values(const std::vector<kernel::Value>& values);
+
+  // lower/loops/map_loop.cpp: maps with a loop inside of each program
+  void hoist_operands(const Statement& statement);
+  void looped_map();
 
   // lower/loops/gemv.cpp: a few rows of a matrix at a time
   bool side_by_side();
@@ -130,7 +149,7 @@ class RowLowering {
   Group& group_;
   RowSchedule schedule_;
   Emitter emit_;
-  std::vector<Statement> statements_;
+  std::vector<Statement> statements_, other_half_;  // the latter where a program computes two (RowSchedule::halves)
   int passes_ = 0;
   std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
   ix::Expr program_, lane_, loop_;
@@ -142,7 +161,7 @@ class RowLowering {
   std::vector<Emitter::Scope> normed_;  // GEMVs: by tile of the vector, the values that the norm computed
   // Rows shared by a cluster: elements of the current part, and how much further its scratch begins than its lanes.
   kernel::Value part_count_ = kernel::no_value, scratch_shift_ = kernel::no_value;
-  std::vector<kernel::Ref> sums_;  // by statement: scratch for a reduction's results of all parts
+  std::vector<std::vector<kernel::Ref>> sums_;  // by statement: scratch for the components of all parts' states
   std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // stored after the last parallel loop
   std::vector<Reused> reused_;
   std::map<std::pair<NodeId, std::vector<const ix::Node*>>, Seen> seen_;

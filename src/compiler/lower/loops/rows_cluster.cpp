@@ -48,13 +48,6 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
 /// Runs pass p as one parallel loop, then combines the parts' results of each reduction.
 void RowLowering::pass_by_cluster(int p, bool first) {
   kernel::Builder& b = emit_.builder();
-  std::vector<const Statement*> reductions;
-  std::vector<kernel::Ref> sums;
-  for (const Statement& statement : statements_) {
-    if (statement.pass != p || statement.root.kind != RootKind::reduce) continue;
-    reductions.push_back(&statement);
-    sums.push_back(sums_[static_cast<size_t>(&statement - statements_.data())]);
-  }
   const int64_t each = part(), iterations = schedule_.cluster, last = schedule_.lane_extent - each * (iterations - 1);
   b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
@@ -65,23 +58,49 @@ void RowLowering::pass_by_cluster(int p, bool first) {
                       : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
-    for (size_t k = 0; k < reductions.size(); ++k)
-      b.store(sums[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer, carried[k], 0), iteration, {}, {});
+    size_t next = 0;
+    for (const Statement& statement : statements_)
+      if (statement.pass == p && statement.carries())
+        store_part(statement,
+                   kernel::reduce_state(b, node_of(statement).attrs->reducer, state_of(statement, carried, next), 0),
+                   iteration, {});
     emit_.pop_scope();
   });
-  for (size_t k = 0; k < reductions.size(); ++k)
-    finish_root(*reductions[k], b.reduce(cx_.ir[reductions[k]->root.node].attrs->reducer,
-                                         b.load(sums[k], b.index(0), {iterations}, {1}), 0));
+  for (const Statement& statement : statements_)
+    if (statement.pass == p && statement.carries()) finish_parts(statement, {iterations}, {1});
+}
+
+/// Allocates scratch for the parts' states of every reduction, each component of `elements`.
+void RowLowering::allocate_parts(int64_t elements) {
+  for (const Statement& statement : statements_) {
+    std::vector<kernel::Ref>& components = sums_.emplace_back();
+    if (!statement.carries()) continue;
+    for (const Dtype t : state_dtypes(statement)) components.push_back(emit_.builder().local(t, elements));
+  }
+}
+
+/// Stores the state of one part from element `at` on.
+void RowLowering::store_part(const Statement& statement, const kernel::State& state, Value at,
+                             const std::vector<int64_t>& strides) {
+  const std::vector<kernel::Ref>& components = sums_[static_cast<size_t>(&statement - statements_.data())];
+  for (size_t k = 0; k < components.size(); ++k) emit_.builder().store(components[k], state[k], at, strides);
+}
+
+/// Combines the states of all parts, tiles whose first axis counts the parts.
+void RowLowering::finish_parts(const Statement& statement, const std::vector<int64_t>& dims,
+                               const std::vector<int64_t>& strides) {
+  kernel::Builder& b = emit_.builder();
+  kernel::State parts;
+  for (const kernel::Ref component : sums_[static_cast<size_t>(&statement - statements_.data())])
+    parts.push_back(b.load(component, b.index(0), dims, strides));
+  finish_reduction(statement, kernel::reduce_state(b, node_of(statement).attrs->reducer, parts, 0));
 }
 
 /// Emits the kernel for rows shared by a cluster: the passes, then the stores of results.
 void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
   find_reused();
-  for (const Statement& statement : statements_)
-    sums_.push_back(statement.root.kind == RootKind::reduce
-                        ? b.local(compute_dtype(cx_.ir[statement.root.node].type.dtype), schedule_.cluster)
-                        : -1);
+  allocate_parts(schedule_.cluster);
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
   bool first = true;
   for (int p = 0; p < passes_; ++p) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "compiler/lower/loops/rows.h"
+#include "compiler/schedule/work.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -25,8 +26,7 @@ constexpr double least_cost = 8;                   // basic operations that cost
 double RowLowering::cost(NodeId node) {
   const IrNode& n = cx_.ir[node];
   if (emit_.is_memory(node)) return 0;
-  int scalar = graph::row(n.op).scalar;
-  double total = scalar >= 0 ? kernel::info(static_cast<kernel::ScalarOp>(scalar)).flops : 0;
+  double total = operations_of(n);
   for (NodeId input : n.inputs)
     if (total < least_cost) total += cost(input);
   return total;
@@ -69,9 +69,9 @@ void RowLowering::find_reused() {
     for (const Statement& statement : statements_) {
       if (statement.pass != p || statement.root.kind == RootKind::row) continue;
       const IrNode& node = cx_.ir[statement.root.node];
-      if (statement.reduces()) examine(p, node.inputs[0], statement.operand);
-      else if (is_elementwise(node.op))
-        for (NodeId input : node.inputs) examine(p, input, statement.root.index);
+      if (statement.reduces() || is_elementwise(node.op))
+        for (NodeId input : node.inputs)
+          examine(p, input, statement.reduces() ? statement.operand : statement.root.index);
     }
   emit_.pop_scope();
   for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch

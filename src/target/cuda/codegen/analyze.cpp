@@ -101,7 +101,9 @@ void Renderer::distribute_iterations() {
 void Renderer::analyze_loop(const Inst& loop) {
   for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size() : 0;
   for (const Inst& inst : loop.blocks[0].insts)
-    if (inst.op == Op::reduce && type(inst.args[0]).rank() == 1)
+    if (inst.op == Op::exchange)
+      for (Value v : loop.results) accumulates_ = accumulates_ || type(v) == inst.type;
+    else if (inst.op == Op::reduce && type(inst.args[0]).rank() == 1)
       for (Value v : loop.results)
         if (type(v) == type(inst.args[0])) walked_ = std::max(walked_, type(v).size());
 }
@@ -146,10 +148,10 @@ void Renderer::choose_threads() {
                      : reduces_     ? (loads_ <= 2 ? 4 : 2)
                      : transposes_  ? 2
                                     : 1;
-  // One warp reduces a row of up to 1024 elements alone, without exchange between warps; also one of 2048 if enough
-  // registers remain.
+  // One warp reduces a row of up to 1024 elements alone, or accumulates along it, without exchange between warps; also
+  // one of 2048 if enough registers remain.
   const bool one_warp =
-      lines_ && !short_ways && cluster_ == 1 &&
+      (lines_ || accumulates_) && !short_ways && cluster_ == 1 &&
       (largest_tile_ <= most_of_a_warp || (largest_tile_ <= 2 * most_of_a_warp && kept_bytes_ <= most_kept_bytes));
   const int64_t wanted = one_warp ? 32 : std::max<int64_t>(1, largest_tile_ / (vec_ * chunks));
   if (warps_ > 0) threads_ = 32 * warps_;

@@ -84,8 +84,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   }
   if (s.ragged()) out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", element, s.size);
   const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size();
-  out.wide = flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && dtype_of(inst.ref) != bool_ &&
-             (variant_.aligned || is_local(inst.ref));
+  out.wide = flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && (variant_.aligned || is_local(inst.ref));
   return out;
 }
 
@@ -239,15 +238,27 @@ void Renderer::load(const Inst& inst) {
     return each(result, s.guard.empty()
                             ? element
                             : fmt::format("{} ? {} : {}", s.guard, flag ? "(" + element + ")" : element, other));
+  if (flag) {  // any byte but 0 is true: bytes are read as words, and compared
+    const std::string bytes = fmt::format("bytes{}", result);
+    add(fmt::format("alignas(16) u8 {}[{}];", bytes, layout.registers()));
+    load_chunks(inst, s, layout, bytes);
+    return each(result, bytes + "[r] != 0");
+  }
   declare(result);
-  const int chunks = layout.registers() / layout.vec;
+  load_chunks(inst, s, layout, fresh(result));
+}
+
+/// Renders a load of whole chunks to the array `into`, whose elements are as they lie in memory.
+void Renderer::load_chunks(const Inst& inst, const Slice& s, const Layout& layout, const std::string& into) {
+  const std::string p = buffer(inst.ref), to = fmt::format("{} + c * {}", into, layout.vec),
+                    other = inst.type.dtype == bool_ ? fmt::format("{}", inst.number.i != 0 ? 1 : 0)
+                                                     : literal(inst.number, inst.type.dtype);
+  const int64_t bytes = layout.vec * static_cast<int64_t>(inst.type.dtype.size());
   const auto first = [&](const std::string& text) {
     return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
   };
-  const std::string whole =
-      words(fmt::format("{} + c * {}", fresh(result), layout.vec), fmt::format("{} + {}", p, first(s.address)),
-            layout.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst));
-  open(fmt::format("EACH (int c = 0; c < {}; ++c)", chunks));
+  const std::string whole = words(to, fmt::format("{} + {}", p, first(s.address)), bytes, reads_now(inst));
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));
   if (s.guard.empty()) {
     add(whole);
   } else {
@@ -255,17 +266,15 @@ void Renderer::load(const Inst& inst) {
                                       layout.element(fmt::format("(c * {} + {})", layout.vec, layout.vec - 1)));
     if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
       add(fmt::format("const bool there = {};", first(s.guard)));
-      add(words_if(fmt::format("{} + c * {}", fresh(result), layout.vec), p, first(s.address), *filled,
-                   layout.vec * static_cast<int64_t>(inst.type.dtype.size()), reads_now(inst)));
+      add(words_if(to, p, first(s.address), *filled, bytes, reads_now(inst)));
       return close();
     }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
     if (s.whole_chunks)
-      add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", layout.vec, fresh(result), layout.vec,
-                      other));
+      add(fmt::format("else EACH (int j = 0; j < {}; ++j) {}[c * {} + j] = {};", layout.vec, into, layout.vec, other));
     else
-      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3} : {4};", layout.vec,
-                      fresh(result), s.guard, element, other));
+      add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) {1}[r] = {2} ? {3}[{4}] : {5};", layout.vec,
+                      into, s.guard, p, s.address, other));
   }
   close();
 }

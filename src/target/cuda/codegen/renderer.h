@@ -97,6 +97,7 @@ class Renderer {
   std::string stored_buffer(kernel::Ref ref) const;
   bool reads_now(const Inst& inst) const;
   void find_copies(const kernel::Block& block);
+  void load_chunks(const Inst& inst, const Slice& s, const Layout& layout, const std::string& into);
   bool copies_words(const Inst& load);
   void copy_row(const Inst& load, const Inst& store);
   void finish_copies();
@@ -192,6 +193,7 @@ class Renderer {
   std::map<kernel::Ref, int64_t> rings_;
   int warps_ = 0;                         // warps that a matmul needs
   bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
+  bool accumulates_ = false;              // a loop that carries what a butterfly of exchanges gives
   bool transposes_ = false;               // any transposition
   // The side of the squares that threads transpose in registers; 0 if tiles are transposed through shared memory.
   int tile_side_ = 0;

@@ -1,0 +1,30 @@
+#pragma once
+// The tiles of generated matmuls on tensor cores: which one a product gets, and how much of the machine it then keeps
+// busy. Lowering takes the tile, fusion the share.
+#include "kernel/tile.h"
+#include "target/machine.h"
+
+namespace weft::compiler {
+
+/// A tile of C that one program computes.
+struct MatmulTile {
+  int64_t rows, columns;
+  kernel::MatmulSchedule schedule;
+  double rate;  // the speed of an SM with it, of the fastest tile's
+};
+
+/// Elements between the rows of a tile's sums in shared memory beyond its columns: they put rows into other banks.
+inline constexpr int64_t matmul_line_padding = 8;
+
+struct MatmulTiling {
+  const MatmulTile* tile = nullptr;
+  double share = 0;  // the speed of the product, of the same work in the fastest tiles on SMs that are all busy
+};
+
+/// Chooses the tile with which `batches` products of `rows` × `columns` are done first. SMs process tiles in waves and
+/// all wait for the last one; the contracted axis is not divided. `operands`: 16-bit floats or float32, which is
+/// rounded to TF32. Without a tile that fits into the shared memory the result has none.
+MatmulTiling matmul_tiling(const target::Machine& machine, Dtype operands, int64_t batches, int64_t rows,
+                           int64_t columns);
+
+}  // namespace weft::compiler

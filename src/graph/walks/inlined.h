@@ -1,0 +1,22 @@
+#pragma once
+// Expands composites and says which values they became.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "graph/node.h"
+
+namespace weft::graph {
+
+/// A composite of one input and one result that was replaced by its body: `result` = name(`input`).
+struct InlinedComposite {
+  std::string name;
+  Value input, result;
+};
+
+/// Replaces composites as inline_composites in graph/node.h does, and appends to `inlined` what it replaced, so that a
+/// composite can still be named by its two values.
+Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept,
+                        std::vector<InlinedComposite>& inlined);
+
+}  // namespace weft::graph

@@ -1,0 +1,81 @@
+#include "kernel/states.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace weft::kernel {
+
+namespace {
+
+/// Returns the reducer of single numbers that combines by `op`.
+Reducer plain_reducer(ScalarOp op) {
+  const auto row = std::find_if(reducers.begin(), reducers.end(), [&](const ReducerInfo& r) {
+    return r.components.size() == 1 && r.components[0].combine == op;
+  });
+  check(row != reducers.end(), "reduce", "no reducer of single numbers combines a component");
+  return row->reducer;
+}
+
+/// Returns `v`, from which `axis` of `dims` was reduced, repeated along it.
+Value repeated(Builder& b, Value v, const std::vector<int64_t>& dims, int axis) {
+  if (dims.size() == 2 && axis == 1) v = b.reshape(v, {dims[0], 1});
+  return b.broadcast(v, dims);
+}
+
+/// A number with its dtype, as operators of the reference take it.
+struct Typed {
+  Number number = {};
+  Dtype dtype = float32;
+};
+
+}  // namespace
+
+State identity_state(Builder& b, Reducer r, std::span<const Dtype> dtypes, const std::vector<int64_t>& dims) {
+  State out;
+  for (size_t k = 0; k < components_of(r); ++k) out.push_back(b.constant(dtypes[k], identity(r, dtypes[k], k), dims));
+  return out;
+}
+
+State combine_states(Builder& b, Reducer r, const State& x, const State& y) {
+  const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
+  const auto constant = [&](size_t k) {
+    return b.constant(b.type(x[k]).dtype, identity(r, b.type(x[k]).dtype, k), b.type(x[k]).dims);
+  };
+  return combined_states<Value>(r, x, y, apply, constant);
+}
+
+State reduce_state(Builder& b, Reducer r, const State& tiles, int axis) {
+  const std::vector<int64_t> dims = b.type(tiles[0]).dims;
+  const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
+  const auto constant = [&](size_t k) {
+    return b.constant(b.type(tiles[k]).dtype, identity(r, b.type(tiles[k]).dtype, k), dims);
+  };
+  State out, lanes;  // `lanes`: the results repeated along the axis
+  for (size_t k = 0; k < tiles.size(); ++k) {
+    const Value v = aligned<Value>(r, k, tiles, lanes, apply, constant);
+    out.push_back(b.reduce(plain_reducer(info(r).components[k].combine), v, axis));
+    if (k + 1 < tiles.size()) lanes.push_back(repeated(b, out[k], dims, axis));
+  }
+  return out;
+}
+
+std::vector<Number> combine_reference(Reducer r, std::span<const Dtype> dtypes, std::span<const Number> x,
+                                      std::span<const Number> y) {
+  const auto apply = [](ScalarOp op, std::span<const Typed> operands) {
+    Number numbers[most_arguments];
+    for (size_t k = 0; k < operands.size(); ++k) numbers[k] = operands[k].number;
+    const Dtype t = operands.back().dtype;
+    const Number out = reference(op, t, numbers);
+    if (info(op).result == ScalarResult::boolean) return Typed{out, bool_};
+    return Typed{is_float(t) ? out : round_to(out, t), t};  // floats stay double
+  };
+  const auto constant = [&](size_t k) { return Typed{identity(r, dtypes[k], k), dtypes[k]}; };
+  std::vector<Typed> a, b;
+  for (size_t k = 0; k < dtypes.size(); ++k) a.push_back({x[k], dtypes[k]}), b.push_back({y[k], dtypes[k]});
+  std::vector<Number> out;
+  for (const Typed& v : combined_states<Typed>(r, a, b, apply, constant)) out.push_back(v.number);
+  return out;
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,62 @@
+// How many warps sum the columns of an array, counted on a GPU that is none: those of the launch do not depend on what
+// else it computes.
+#include "compiler/pipeline.h"
+#include "compiler/simt_target.h"
+#include "compiler/support.h"
+
+using namespace weft;
+using namespace weft::graph;
+using namespace weft::compiler;
+
+namespace {
+
+Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(shape), dtype}); }
+
+/// Returns by launch how many iterations read `input`: warps where blocks share columns, and programs elsewhere.
+std::vector<int64_t> readers(const Source& source, int input) {
+  weft::test::SimtTarget target(8, 16);
+  const Policy policy;
+  const Compilation c = run_passes({source, target, policy}, false);
+  std::vector<int64_t> out;
+  for (const Step& step : c.steps.steps) {
+    const std::vector<NodeId>& nodes = step.nodes[0];
+    if (std::count(nodes.begin(), nodes.end(), c.ir.inputs[static_cast<size_t>(input)]) == 0) continue;
+    REQUIRE(step.kind == Step::Kind::launch);
+    std::map<kernel::Value, int64_t> constants;
+    int64_t iterations = 1;
+    for (const kernel::Inst& inst : c.steps.kernels[step.kernel].body.insts) {
+      if (inst.op == kernel::Op::constant) constants[inst.results[0]] = inst.number.i;
+      if (inst.parallel) iterations = constants.at(inst.args[1]);
+    }
+    out.push_back(step.segments[0].grid * iterations);
+  }
+  return out;
+}
+
+/// The gradient of a bias over `rows` rows, alone or in the step of an optimizer with two states (AdamW).
+Source gradient_of_bias(int64_t rows, int64_t columns, Dtype t, bool updates) {
+  const Value g = param({rows, columns}, t), sums = cast(sum(g, {0}), float32);
+  if (!updates) return {{{g}, {sums}}, {}, {}};
+  const Value w = param({columns}), m = param({columns}), v = param({columns}), rate = param({});
+  const Value m1 = m * 0.9 + sums * 0.1, v1 = v * 0.99 + sums * sums * 0.01;
+  const Value w1 = w - broadcast(rate, {columns}) * m1 / (unary(Op::sqrt, v1) + 1e-8);
+  return {{{g, w, m, v, rate}, {w1, m1, v1}}, {}, {{0, 1}, {1, 2}, {2, 3}}};
+}
+
+}  // namespace
+
+TEST_CASE("the gradient of a bias is summed by as many warps in an optimizer's launch as alone") {
+  for (const Dtype t : {bfloat16, float32})
+    for (const int64_t rows : {16384, 25216})
+      for (const int64_t columns : {384, 768, 1152, 1536, 3072}) {
+        CAPTURE(rows);
+        CAPTURE(columns);
+        const auto alone = readers(gradient_of_bias(rows, columns, t, false), 0),
+                   updating = readers(gradient_of_bias(rows, columns, t, true), 0);
+        REQUIRE(alone.size() == 1);
+        CHECK(updating == alone);
+        // Each warp sums whole cache lines of several columns, and there are several warps for each of an H200's SMs.
+        CHECK(alone[0] >= 5 * 132);
+        CHECK(alone[0] <= rows * columns / 1024);
+      }
+}

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "compiler/host_cuda/host_cuda.h"
+#include "compiler/host_cuda/host_source.h"
 #include "compiler/lower/interpreted.h"
 #include "compiler/support.h"
 #include "graph/calls/call.h"
@@ -223,7 +224,7 @@ void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const s
 }
 
 bool can_compile() {
-  if (!weft::test::HostCuda::compiler().empty() &&
+  if (!weft::test::host_compiler().empty() &&
       std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized)
     return true;
   MESSAGE(

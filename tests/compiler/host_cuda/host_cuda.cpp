@@ -8,11 +8,11 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
+#include "compiler/host_cuda/host_source.h"
 #include "kernel/routines/routine.h"
 #include "target/cuda/codegen/source.h"
 
@@ -24,39 +24,7 @@ namespace {
 
 constexpr int most_segments = 8;  // of a launch
 
-/// The prelude without the definitions that are a GPU's own (inline assembly, addresses of shared memory): what kernels
-/// need of them is in the shim.
-std::string prelude_without_instructions() {
-  const std::string text(target::cuda::prelude());
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    // A line, or lines up to the brace that closes what the first one opens.
-    size_t end = at;
-    for (int depth = 0; end < text.size(); ++end) {
-      if (text[end] == '{') ++depth;
-      if (text[end] == '}') --depth;
-      const bool begins_template = text.compare(at, 8, "template") == 0 && text.find('(', at) > end;
-      if (text[end] == '\n' && depth == 0 && !begins_template) break;
-    }
-    const std::string definition = text.substr(at, end + 1 - at);
-    at = end + 1;
-    const bool function = definition.starts_with("FN ") || definition.starts_with("template");
-    if (!function || (definition.find("asm") == std::string::npos && definition.find("__cvta") == std::string::npos))
-      out += definition;
-  }
-  return out;
-}
-
 }  // namespace
-
-const std::string& HostCuda::compiler() {
-  static const std::string found = [] {
-    for (const char* name : {"g++", "c++", "clang++"})
-      if (std::system(fmt::format("command -v {} >/dev/null 2>&1", name).c_str()) == 0) return std::string(name);
-    return std::string();
-  }();
-  return found;
-}
 
 /// The kernels that wait for the compiler, and those that it has seen.
 class HostCuda::Library {
@@ -117,24 +85,10 @@ class HostCuda::Library {
 
   void load() {
     const fs::path file = folder_ / fmt::format("kernels{}", loads++);
-    std::ofstream(file.string() + ".cpp")
-        << "#include \"compiler/host_cuda/shim.h\"\n"
-        << prelude_without_instructions() << "static void** B; static const i64* S; static i64 G;\n"
-        << std::exchange(source_, {});
-    // Fibers jump from stack to stack, which the checked longjmp of hardened systems takes for an error.
-    const std::string command = fmt::format(
-        "{0} -std=c++20 -O1 -U_FORTIFY_SOURCE -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{1}/tests "
-        "-I{1}/src -I{1}/include -o {2}.so {2}.cpp 2>{2}.log",
-        HostCuda::compiler(), WEFT_SOURCE_DIR, file.string());
-    if (std::system(command.c_str()) != 0) {
-      std::ifstream log(file.string() + ".log");
-      std::string text(2000, ' ');
-      log.read(text.data(), 2000);
-      throw std::runtime_error("a rendered source does not compile: " +
-                               text.substr(0, static_cast<size_t>(log.gcount())));
-    }
-    void* const handle = ::dlopen((file.string() + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) throw std::runtime_error(::dlerror());
+    void* const handle =
+        compile_for_host(without_instructions(target::cuda::prelude()) +
+                             "static void** B; static const i64* S; static i64 G;\n" + std::exchange(source_, {}),
+                         file.string());
     for (const Waiting& w : std::exchange(waiting_, {}))
       entries_[static_cast<size_t>(w.number)][w.variant] = reinterpret_cast<Entry>(::dlsym(handle, w.symbol.c_str()));
   }

@@ -24,9 +24,6 @@ class HostCuda final : public SimtTarget {
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override;
   int compiled() const;  // runs of the compiler so far
 
-  /// The C++ compiler of this machine, or "".
-  static const std::string& compiler();
-
   class Library;
 
  private:

@@ -53,10 +53,24 @@ kernel::CallDesc convolution(const char* name) {
   return d;
 }
 
+/// 64 images of 14 x 14 with 160 channels and a filter of 7 x 7 for each, or the gradient of the filters.
+kernel::CallDesc depthwise(const char* name, Dtype dtype) {
+  kernel::CallDesc d;
+  d.name = name;
+  const kernel::CallDesc::Array x{dtype, {64, 14, 14, 160}}, w{dtype, {160, 7, 7, 1}};
+  const bool forward = d.name == "convolution";
+  d.inputs = {x, forward ? w : x}, d.outputs = {forward ? x : w};
+  d.integers = {160, 1, 1, 3, 3, 3, 3, 1, 1, 1, 1};
+  return d;
+}
+
 std::vector<Work> works() {
   const kernel::CallDesc scatter{
       "scatter_rows", {{int32, {1000}}, {bfloat16, {1000, 768}}}, {{float32, {50, 768}}}, {}, {.deterministic = false}};
-  return {product(), convolution("convolution"), convolution("convolution_weights"), scatter};
+  std::vector<Work> all = {product(), convolution("convolution"), convolution("convolution_weights"), scatter};
+  for (const Dtype dtype : {float32, bfloat16, float16})
+    for (const char* name : {"convolution", "convolution_weights"}) all.emplace_back(depthwise(name, dtype));
+  return all;
 }
 
 /// A call that notes that it ran.
@@ -185,6 +199,8 @@ TEST_CASE("rows need the instructions that they use") {
     CHECK(names(product(), machine) == (warpgroups ? Names{"gemm"} : Names{}));
     CHECK(names(convolution("convolution"), machine) == (warpgroups ? Names{"convolution"} : Names{}));
     CHECK(names(convolution("convolution_weights"), machine) == Names{"convolution_wgrad"});
+    CHECK(names(depthwise("convolution", bfloat16), machine) == Names{"depthwise"});
+    CHECK(names(depthwise("convolution_weights", float32), machine) == Names{"depthwise_weights"});
     target::Machine without = machine;
     without.tensor_cores = false;
     CHECK(names(convolution("convolution_weights"), without).empty());

@@ -6,6 +6,7 @@
 #include "compiler/fusion/grouper.h"
 #include "compiler/region/dot_prologue.h"
 #include "compiler/schedule/matmul_tiles.h"
+#include "compiler/schedule/work.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -61,9 +62,10 @@ DotRegion Grouper::with_prologues(const RegionContext& cx, DotRegion region) con
   return region;
 }
 
-/// Returns whether generated code is faster although a library computes a shorter region: the traffic that it saves
-/// takes longer than the multiplications lose. A library divides a long contraction over the SMs that a small result
-/// leaves idle; generated code does not.
+/// Returns whether generated code is faster although a library computes a shorter region. A library hides its epilogue
+/// behind the multiplications of other tiles, and a kernel of its own computes the rest. Generated code multiplies,
+/// then computes the epilogue, then stores: its three times add up. A library also divides a long contraction over the
+/// SMs that a small result leaves idle; generated code does not.
 bool Grouper::generated_wins(const DotRegion& generated, const DotRegion& asked) const {
   const target::Machine& machine = target_->machine();
   const kernel::DotDesc& desc = *asked.asked;
@@ -71,8 +73,20 @@ bool Grouper::generated_wins(const DotRegion& generated, const DotRegion& asked)
   if (machine.bandwidth <= 0 || peak <= 0 || desc.a.size() != 2 || machine.tensor_core_bytes(desc.a) == 0) return false;
   const int64_t batches = std::accumulate(desc.batch.begin(), desc.batch.end(), int64_t{1}, std::multiplies<>());
   const double share = generated_share * matmul_tiling(machine, desc.a, batches, desc.m, desc.n).share;
-  const double saved = (asked.bytes - generated.bytes) / machine.bandwidth;
-  return share > 0 && saved > desc.flops() / peak * (1 / share - 1);
+  if (share <= 0) return false;
+  const double products = desc.flops() / peak;
+  const double one_launch = products / share + generated.bytes / machine.bandwidth + epilogue_seconds(generated);
+  const double rest = asked.bytes - asked.own_bytes;
+  const double two_launches = std::max(products, asked.own_bytes / machine.bandwidth) + rest / machine.bandwidth;
+  return one_launch < two_launches;
+}
+
+/// Returns the seconds that the arithmetic of a region's values takes on the machine's vector units.
+double Grouper::epilogue_seconds(const DotRegion& region) const {
+  const double rate = target_->machine().peak.f32 / 2;  // instructions: the peak counts a multiply-add as two
+  double operations = 0;
+  for (const NodeId id : region.values) operations += operations_of(ir_[id]);
+  return rate > 0 ? operations * static_cast<double>(volume(ir_[region.dot].type.shape)) / rate : 0;
 }
 
 /// Returns the layout that the results of a region share: one that is given, that of an array which is read beside them

@@ -20,6 +20,7 @@ void Grouper::find_roots() {
   mark_outputs();
   mark_operators();
   number_calls();
+  pad_rows();
   lay_out_attention();
   for (NodeId id = 0; id < ir_.size(); ++id)
     if (ir_[id].op == Op::dot) find_region(id, outputs);

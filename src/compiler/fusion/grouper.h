@@ -46,6 +46,7 @@ class Grouper {
   void mark_operators();
   void number_calls();
   bool read_whole(NodeId node) const;
+  void pad_rows();
   void lay_out_attention();
   void find_region(NodeId dot, const NodeCounts& outputs);
   void mark_operands_of(const DotRegion& region);
@@ -74,6 +75,7 @@ class Grouper {
   Strides layout_of(const DotRegion& region) const;
   bool library_takes(DotRegion& region);
   bool generated_wins(const DotRegion& generated, const DotRegion& asked) const;
+  double epilogue_seconds(const DotRegion& region) const;
   void pack_results(const std::vector<NodeId>& results);
   GroupId assign_results(std::unique_ptr<Work> work, const std::vector<NodeId>& results,
                          const std::vector<NodeId>& operands);

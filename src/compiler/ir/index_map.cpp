@@ -32,6 +32,20 @@ bool is_row_major(const Shape& shape, const Strides& strides) {
   return true;
 }
 
+Strides padded_strides(const Shape& shape, int64_t elements) {
+  Strides strides = row_major_strides(shape);
+  const int64_t row = shape.back().bound(), pitch = (row + elements - 1) / elements * elements;
+  for (size_t k = 0; k + 1 < strides.size(); ++k) strides[k] = strides[k] / std::max<int64_t>(row, 1) * pitch;
+  return strides;
+}
+
+int64_t stored_elements(const Shape& shape, const Strides& strides) {
+  int64_t elements = volume(shape);
+  for (size_t k = 0; elements > 0 && k < shape.size(); ++k)
+    elements = std::max(elements, shape[k].bound() * strides[k]);
+  return elements;
+}
+
 std::vector<Expr> domain(ix::Context& cx, const Shape& shape, const char* prefix) {
   std::vector<Expr> index;
   for (size_t k = 0; k < shape.size(); ++k) {

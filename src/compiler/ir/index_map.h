@@ -58,6 +58,10 @@ class IndexTuples {
 std::vector<int64_t> bounds(const Shape& shape);
 int64_t volume(const Shape& shape);
 bool is_row_major(const Shape& shape, const Strides& strides);
+/// Returns the row-major strides of an array whose rows (the last axis) begin at multiples of `elements`.
+Strides padded_strides(const Shape& shape, int64_t elements);
+/// Returns the elements that an array of the program takes in memory: its own and the padding of its rows.
+int64_t stored_elements(const Shape& shape, const Strides& strides);
 
 /// Returns one index variable for each axis of a shape.
 std::vector<ix::Expr> domain(ix::Context& cx, const Shape& shape, const char* prefix);

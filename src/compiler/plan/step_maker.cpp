@@ -101,6 +101,16 @@ NodeId StepMaker::scratch(int64_t bytes) {
   return next_pseudo_++;
 }
 
+/// Records the sizes of buffers whose rows are padded (fusion/row_padding.cpp).
+void StepMaker::find_padding() {
+  for (NodeId id = 0; id < ir_.size(); ++id) {
+    if (!grouping_.is_root[id]) continue;
+    const graph::Type& type = ir_[id].type;
+    const int64_t elements = stored_elements(type.shape, grouping_.strides[id]);
+    if (elements > volume(type.shape)) plan_.padded_bytes[id] = elements * type.dtype.size();
+  }
+}
+
 /// An input that a copy at the end reads, but that is overwritten by then, or that is handed out under its old value,
 /// is saved first.
 void StepMaker::save_inputs() {
@@ -139,6 +149,7 @@ void StepMaker::last_copies() {
 StepPlan StepMaker::run() {
   plan_.tune_ms = tuned_.ms;
   plan_.tuning = tuned_.text;
+  find_padding();
   save_inputs();
   find_outputs();
   for (const GroupId g : ordering_.order) lower(g);

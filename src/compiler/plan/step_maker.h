@@ -21,6 +21,7 @@ class StepMaker {
   StepPlan run();
 
  private:
+  void find_padding();
   void save_inputs();
   void find_outputs();
   void lower(GroupId g);

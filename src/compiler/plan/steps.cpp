@@ -8,6 +8,7 @@ namespace weft::compiler {
 
 int64_t buffer_bytes(const StepPlan& plan, const Ir& ir, NodeId buffer) {
   if (buffer >= ir.size()) return plan.scratch_bytes.at(buffer);
+  if (const auto padded = plan.padded_bytes.find(buffer); padded != plan.padded_bytes.end()) return padded->second;
   return volume(ir[buffer].type.shape) * ir[buffer].type.dtype.size();
 }
 

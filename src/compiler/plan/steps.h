@@ -69,6 +69,7 @@ struct StepPlan {
   std::vector<Digest> digests;          // by kernel, as it was lowered
   std::vector<OutputPlan> outputs;
   std::map<NodeId, int64_t> scratch_bytes;  // of buffers beside nodes, whose numbers follow the last node's
+  std::map<NodeId, int64_t> padded_bytes;   // of nodes' buffers whose rows are padded
   double tune_ms = 0;                       // spent on measuring
   std::string tuning;                       // a line for each choice that was looked up or measured
   // The members below are set by allocate.

@@ -68,7 +68,11 @@ class StepVerifier {
   }
   bool in_arena(NodeId buffer) const { return plan_.placed && location(buffer).in == Location::In::arena; }
   int64_t bytes(NodeId buffer) const {
-    if (is_node(buffer)) return volume(ir_[buffer].type.shape) * ir_[buffer].type.dtype.size();
+    if (is_node(buffer)) {
+      const graph::Type& type = ir_[buffer].type;
+      const bool root = grouping_.is_root[buffer];
+      return (root ? stored_elements(type.shape, grouping_.strides[buffer]) : volume(type.shape)) * type.dtype.size();
+    }
     const auto it = plan_.scratch_bytes.find(buffer);
     require(it != plan_.scratch_bytes.end(), "a buffer that is no node's has a size", buffer);
     return it->second;

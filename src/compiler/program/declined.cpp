@@ -63,6 +63,16 @@ class GroupExtraction {
     return type;
   }
 
+  /// Returns the elements from one row in memory to the next of a node with its axes in `order`: more than the last
+  /// axis has where rows are padded (fusion/row_padding.cpp).
+  int64_t row_pitch(NodeId node, const std::vector<int64_t>& order) const {
+    const Shape& shape = ir_[node].type.shape;
+    const int64_t row = order.empty() ? 1 : shape[static_cast<size_t>(order.back())].bound();
+    return grouping_.is_root[node] && volume(shape) > 0
+               ? stored_elements(shape, grouping_.strides[node]) / (volume(shape) / row)
+               : row;
+  }
+
   /// Returns the strides of a node's memory with its axes in `order`.
   Strides permuted_strides(NodeId node, const std::vector<int64_t>& order) const {
     Strides out;
@@ -70,9 +80,15 @@ class GroupExtraction {
     return out;
   }
 
+  bool is_padded(NodeId node, const std::vector<int64_t>& order) const {
+    return !order.empty() && row_pitch(node, order) > ir_[node].type.shape[static_cast<size_t>(order.back())].bound();
+  }
+
   Value input(NodeId node) {
     const std::vector<int64_t> order = memory_order(node);
-    const graph::Type type = permuted_type(node, order);
+    const graph::Type own = permuted_type(node, order);
+    graph::Type type = own;
+    if (is_padded(node, order)) type.shape.back() = row_pitch(node, order);
     const Value parameter = graph::parameter(type, static_cast<int64_t>(out_.inputs.size()));
     out_.source.graph.inputs.push_back(parameter);
     Strides strides = permuted_strides(node, order);
@@ -81,7 +97,9 @@ class GroupExtraction {
     out_.inputs.push_back(node);
     std::vector<int64_t> inverse(order.size());
     for (size_t k = 0; k < order.size(); ++k) inverse[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
-    return graph::permute(parameter, inverse);
+    const bool padded = !(type.shape == own.shape);
+    const int last = static_cast<int>(own.shape.size()) - 1;
+    return graph::permute(padded ? graph::slice_axis(parameter, last, 0, own.shape.back()) : parameter, inverse);
   }
 
   /// Makes the operator of `node` on values that exist. The results of one call are one node of the graph.
@@ -118,12 +136,18 @@ class GroupExtraction {
   void add_output(NodeId node) {
     const Value& result = value(node);
     const std::vector<int64_t> order = memory_order(node);
-    check(is_row_major(permuted_type(node, order).shape, permuted_strides(node, order)), "replace",
+    Value stored = graph::permute(result, order);
+    if (is_padded(node, order)) {
+      std::vector<int64_t> low(order.size()), high(order.size());
+      high.back() = row_pitch(node, order) - stored.shape().back().bound();
+      stored = graph::pad(stored, std::move(low), std::move(high));
+    }
+    check(is_row_major(stored.shape(), permuted_strides(node, order)), "replace",
           "a result of a library does not lie densely in memory");
     const auto output = static_cast<int>(out_.outputs.size());
     for (size_t k = 0; k < out_.inputs.size(); ++k)
       if (owner(out_.inputs[k]) == owner(node)) out_.source.updates.push_back({output, static_cast<int>(k)});
-    out_.source.graph.outputs.push_back(graph::permute(result, order));
+    out_.source.graph.outputs.push_back(stored);
     out_.outputs.push_back(node);
   }
 

@@ -211,6 +211,8 @@ class RegionFinder {
       if (id >= first) return {};
     for (const NodeId id : reads)
       if (region.like < 0 && !is_leaf(ir_, id) && ir_[id].type.shape == shape_) region.like = id;
+    region.own_bytes = array_bytes(reads) + bytes(region.result);
+    for (const NodeId id : region.stored) region.own_bytes += bytes(id);
     region.bytes = price(all, reads);
     return region;
   }

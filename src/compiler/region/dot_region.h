@@ -24,7 +24,8 @@ struct DotRegion {
   kernel::OperandSum summed = kernel::OperandSum::none;
   std::optional<kernel::DotDesc> asked;                // what the target's library was asked for, and
   std::shared_ptr<const target::LibraryCall> library;  // its answer
-  double bytes = 0;  // of memory traffic that the choice of this region causes, see dot_regions
+  double bytes = 0;      // of memory traffic that the choice of this region causes, see dot_regions
+  double own_bytes = 0;  // of these, what the dot's kernel moves besides its operands
 };
 
 /// What the graph says about where values lie. `outputs`: see escapes. `strides` holds the layouts that are chosen

@@ -258,6 +258,17 @@ TEST_CASE("generated code takes an epilogue that the library lacks where its til
   CHECK(calls(256, 256, 65536) == 1);
 }
 
+TEST_CASE("a long epilogue after a short contraction is a kernel of its own beside the library's matmul") {
+  static auto& target = *new PlainLibrary;
+  const auto calls = [&](int64_t m, int64_t n, int64_t k) {
+    const Value x = parameter({{m, k}, bfloat16}), w = parameter({{k, n}, bfloat16}), v = parameter({{n, k}, bfloat16});
+    const Value h = gelu(dot(x, w, {1}, {0}));
+    return compiler::build({{{x, w, v}, {dot(h, v, {1}, {0})}}, {}, {}}, target)->stats().library_calls;
+  };
+  CHECK(calls(25216, 1536, 384) == 2);
+  CHECK(calls(8192, 8192, 512) == 2);
+}
+
 namespace {
 
 struct Extents {

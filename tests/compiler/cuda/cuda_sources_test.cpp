@@ -73,6 +73,12 @@ Graph transposed() {
   const Value x = parameter_of({96, 200, 160}, float32);
   return {{x}, {permute(x, {0, 2, 1}) + permute(x, {0, 2, 1})}};
 }
+/// The pixels of windows side by side.
+Graph patches() {
+  const Value x = parameter_of({8, 32, 32, 3}, float32);
+  const Value moved = permute(reshape(x, {8, 2, 16, 2, 16, 3}), {0, 1, 3, 2, 4, 5});
+  return {{x}, {cast(reshape(moved, {32, 768}), bfloat16)}};
+}
 Graph product() {
   const Value a = parameter_of({300, 96}, bfloat16), b = parameter_of({96, 200}, bfloat16),
               bias = parameter_of({200}, bfloat16);
@@ -121,6 +127,7 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
                         {"column", column},
                         {"shared_columns", shared_columns, 8},
                         {"transposed", transposed},
+                        {"patches", patches},
                         {"product", product}};
   const char* update = std::getenv("WEFT_UPDATE_GOLDEN");
   for (const Case& c : cases) {

@@ -29,7 +29,9 @@ constexpr bool sanitized = false;
 /// The same schedules, interpreted.
 class Interpreted final : public weft::test::SimtTarget {
  public:
-  explicit Interpreted(int64_t cluster = 1) : SimtTarget(cluster, cluster == 1 ? 1 : 128) {}
+  explicit Interpreted(int64_t cluster = 1, int64_t lanes = 32) : SimtTarget(cluster, cluster == 1 ? 1 : 128) {
+    machine_.min_lanes = machine_.max_lanes = lanes;
+  }
   std::string fingerprint() const override { return "interpreted"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
@@ -156,6 +158,23 @@ Graph optimizer_steps() {
   return g;
 }
 
+/// The pixels of windows side by side, and parts of rows: runs of elements that are loaded in words, and runs that are
+/// not whole words.
+std::vector<Case> runs_of_elements() {
+  const auto patches = [](int64_t height, int64_t width, int64_t size, Dtype dtype) {
+    const Value x = param({2, height * size, width * size, 3}, dtype);
+    const Value apart = reshape(x, {2, height, size, width, size, 3});
+    const Value moved = reshape(permute(apart, {0, 1, 3, 2, 4, 5}), {2 * height * width, size * size * 3});
+    return Graph{{x}, {cast(moved, bfloat16) + cast(moved, bfloat16)}};
+  };
+  const Value x = param({64, 96}, bfloat16), y = param({64, 100}, float32);
+  return {{"patches of 8", patches(4, 5, 8, float32)},
+          {"patches of 16", patches(2, 3, 16, bfloat16)},
+          {"patches of 5", patches(4, 4, 5, float32)},
+          {"parts of rows", {{x}, {reshape(slice(x, {0, 16}, {64, 48}), {48, 64}) * 2}}},
+          {"parts that begin anywhere", {{y}, {reshape(slice(y, {0, 17}, {64, 48}), {48, 64}) * 2}}}};
+}
+
 std::vector<Case> cases() {
   return {{"maps", maps()},
           {"angles", angles()},
@@ -261,4 +280,11 @@ TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
               {"rows of any length", rows(1, 9001, float32)},
               {"shared columns", shared_columns()},
               {"attention of a token", one_query()}});
+}
+
+TEST_CASE("rendered sources that gather runs of elements in words, run on this machine: the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host(1, 1024);
+  Interpreted interpreted(1, 1024);
+  check_bits(host, interpreted, runs_of_elements());
 }

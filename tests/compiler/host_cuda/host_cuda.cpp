@@ -176,8 +176,10 @@ class HostRoutine final : public target::LibraryCall {
 
 }  // namespace
 
-HostCuda::HostCuda(int64_t cluster)
-    : SimtTarget(cluster, cluster == 1 ? 1 : 128), library_(std::make_shared<Library>(cluster > 1)) {}
+HostCuda::HostCuda(int64_t cluster, int64_t lanes)
+    : SimtTarget(cluster, cluster == 1 ? 1 : 128), library_(std::make_shared<Library>(cluster > 1)) {
+  machine_.min_lanes = machine_.max_lanes = lanes;
+}
 HostCuda::~HostCuda() = default;
 
 std::vector<std::shared_ptr<const target::Executable>> HostCuda::compile(std::span<const kernel::Kernel> kernels) {

@@ -15,8 +15,9 @@ namespace weft::test {
 /// Compiles as for a GPU. All kernels wait until one of them is run: one run of the compiler takes them together.
 class HostCuda final : public SimtTarget {
  public:
-  /// `cluster`: blocks of a cluster; rows may have as many as 128 of them, however few rows there are.
-  explicit HostCuda(int64_t cluster = 1);
+  /// `cluster`: blocks of a cluster; rows may have as many as 128 of them, however few rows there are. `lanes`: of a
+  /// tile; with 1024 a thread has several that lie side by side.
+  explicit HostCuda(int64_t cluster = 1, int64_t lanes = 32);
   ~HostCuda() override;
   std::string fingerprint() const override { return "host cuda"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override;

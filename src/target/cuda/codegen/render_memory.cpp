@@ -331,6 +331,7 @@ void Renderer::store(const Inst& inst) {
 void Renderer::gather(const Inst& inst) {
   if (is_local(inst.ref)) finish_copies();
   before_read(inst.ref);
+  if (gather_words(inst)) return;
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
   const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
   std::string guard = masked ? at(inst.args[1]) : "";

@@ -1,8 +1,9 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
-// render_memory.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
+// render_memory.cpp, render_chunks.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -85,6 +86,17 @@ class Renderer {
   // divisors: the largest power of two that is known to divide an integer scalar
   int64_t divisor(Value v) const;
   void find_divisor(const Inst& inst);
+
+  // render_chunks.cpp
+  /// Of a tile's chunks: the difference of neighbours, and the largest power of two that divides each first element.
+  struct Chunks {
+    int64_t step, divisor;
+  };
+  std::optional<Chunks> chunks(Value v) const;
+  void find_chunks(const Inst& inst);
+  std::optional<Chunks> chunks_of(const Inst& inst, int vec) const;
+  /// Renders a gather by loads of words where its positions lie side by side in each chunk. Returns false elsewhere.
+  bool gather_words(const Inst& inst);
 
   // render_memory.cpp
   struct Slice;
@@ -188,6 +200,8 @@ class Renderer {
   std::vector<std::string> names_;
   std::vector<bool> splat_;  // tiles whose elements are all one scalar: the name is the scalar's
   std::vector<int64_t> divisors_;
+  std::map<Value, Chunks> chunks_;
+  std::map<Value, int64_t> constants_;  // of integers
   int64_t largest_tile_ = 1;
   // Bytes of shared memory that a matmul's ring needs, by the local buffer of its result.
   std::map<kernel::Ref, int64_t> rings_;

@@ -327,3 +327,59 @@ TEST_CASE("gradients of strided convolutions are convolutions by the library, wi
     }
   }
 }
+
+TEST_CASE("convolutions whose windows lie side by side are dots on a GPU, where its library cannot load pixels") {
+  struct Patches {
+    Shape x, w;
+    bool dots;  // else the library's
+  };
+  const Patches cases[] = {
+      {{8, 32, 32, 3}, {64, 8, 8, 3}, true},
+      {{8, 34, 39, 3}, {64, 8, 8, 3}, true},     // rows and columns are left over
+      {{8, 60, 3}, {64, 8, 3}, true},            // one axis
+      {{8, 32, 32, 16}, {64, 8, 8, 16}, false},  // pixels of whole loads
+      {{8, 35, 35, 3}, {64, 5, 5, 3}, false},    // windows that are no whole loads
+  };
+  std::mt19937_64 engine(9);
+  PlainForms planned;
+  weft::test::SimtTarget computed;
+  for (const Patches& c : cases) {
+    CAPTURE(to_string(c.x));
+    CAPTURE(to_string(c.w));
+    const std::vector<int64_t> kernel = graph::bounds(Shape(c.w.begin() + 1, c.w.end() - 1)), none(kernel.size(), 0),
+                               one(kernel.size(), 1);
+    const graph::ConvolutionForm form{kernel, none, none, one, one, 1};
+    Shape positions = c.x;
+    positions.back() = c.w[0];
+    for (size_t k = 0; k < kernel.size(); ++k) positions[k + 1] = positions[k + 1].bound() / kernel[k];
+    const auto of = [&](Dtype t) {
+      const Value x = graph::parameter({c.x, t}), w = graph::parameter({c.w, t}),
+                  bias = graph::parameter({Shape{c.w[0]}, t}), g = graph::parameter({positions, t});
+      const Value y = graph::convolution(x, w, form) + graph::broadcast(bias, positions);
+      return Graph{{x, w, bias, g}, {y, graph::convolution_weights(x, g, form, kernel)}};
+    };
+    const auto plan = build({of(bfloat16), {}, {}}, planned);
+    INFO(plan->print("plan"));
+    CHECK(plan->stats().library_calls == (c.dots ? 0 : 2));
+    // The pixels in another order are stored once, for the convolution and for the gradient; the bias is an epilogue.
+    if (c.dots) {
+      CHECK(plan->stats().launches == 3);
+      CHECK(plan->stats().arena_bytes <= num_elements(c.x) * 2 + 1024);
+    }
+    std::vector<HostTensor> inputs;
+    for (const Value& v : of(float32).inputs) inputs.push_back(random_tensor(engine, v.type()));
+    std::vector<graph::Storage> storages;
+    for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+    const auto results = build({of(float32), {}, {}}, computed)->run(storages);
+    for (HostTensor& t : inputs) t.type.dtype = float64;
+    const std::vector<HostTensor> expected = evaluate_reference(of(float64), inputs);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const HostTensor got = from_storage(results[i], of(float32).outputs[i].type());
+      double worst = 0;
+      for (size_t k = 0; k < got.data.size(); ++k)
+        worst =
+            std::max(worst, std::abs(got.data[k].f - expected[i].data[k].f) / (1 + std::abs(expected[i].data[k].f)));
+      CHECK(worst < 1e-4);
+    }
+  }
+}

@@ -13,7 +13,6 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t most_taps = 16;       // sums that one kernel keeps in registers
 constexpr int64_t least_channels = 16;  // of the output: lanes of a warp
 
 /// Unpacks the integers of graph/regions/convolution.h: groups, then stride, low, high, dilation and input dilation of
@@ -56,7 +55,7 @@ Kind kind_of(const Ir& ir, const IrNode& node) {
   if (std::any_of(form.input_dilation.begin(), form.input_dilation.end(), [](int64_t d) { return d != 1; }))
     return Kind::none;
   const int64_t channels = w.shape[0].bound();
-  return channels >= least_channels && volume(w.shape) <= most_taps * channels ? kind : Kind::none;
+  return channels >= least_channels && volume(w.shape) <= most_convolution_taps * channels ? kind : Kind::none;
 }
 
 class SmallConvolution : Rewriter {

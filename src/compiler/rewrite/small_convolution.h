@@ -7,8 +7,11 @@
 
 namespace weft::compiler {
 
-/// Replaces composites `convolution` and `convolution_weights` by arithmetic if they have at most 16 taps (counting
-/// input channels) and at least 16 output channels. Meant for machines that need many programs to be busy.
+/// Taps of a filter, counting input channels: sums that one kernel keeps in registers.
+constexpr int64_t most_convolution_taps = 16;
+
+/// Replaces composites `convolution` and `convolution_weights` by arithmetic if they have at most so many taps and at
+/// least 16 output channels. Meant for machines that need many programs to be busy.
 Ir small_convolution(Ir ir);
 
 }  // namespace weft::compiler

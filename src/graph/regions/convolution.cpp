@@ -5,6 +5,7 @@
 #include "graph/regions/convolution.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -104,12 +105,40 @@ Value moved(const Value& v, size_t from, size_t to) {
   return permute(v, order);
 }
 
+/// Returns [N, o…, kernel · C]: the pixels of each window side by side. Each pixel lies in one window at most, so this
+/// is the image in another order.
+Value patches(const Value& x, const Extents& kernel) {
+  const size_t space = kernel.size();
+  Shape cut = x.shape(), apart{x.shape()[0]}, joined = apart;
+  std::vector<int64_t> order{0}, within;
+  int64_t elements = extent(x, space + 1);
+  for (size_t k = 0; k < space; ++k) {
+    const int64_t count = extent(x, k + 1) / kernel[k];
+    cut[k + 1] = count * kernel[k];
+    apart.insert(apart.end(), {Dim(count), Dim(kernel[k])});
+    joined.emplace_back(count);
+    order.push_back(static_cast<int64_t>(2 * k + 1));
+    within.push_back(static_cast<int64_t>(2 * k + 2));
+    elements *= kernel[k];
+  }
+  apart.push_back(x.shape().back());
+  joined.emplace_back(elements);
+  order.insert(order.end(), within.begin(), within.end());
+  order.push_back(static_cast<int64_t>(2 * space + 1));
+  const Value whole = cut == x.shape() ? x : slice(x, Extents(space + 2, 0), cut);
+  return reshape(permute(reshape(whole, apart), order), joined);
+}
+
 /// Returns [N, o…, O]: of a plain input, the dot of windows and w over the kernel and the channels.
 Value forward_body(Value x, const Value& w, ConvolutionForm form) {
   if (cut(x, form)) return convolution(x, w, form);
   if (is_dilated(form) && !is_empty(x)) return convolution_by_phases(x, w, form);
   const size_t space = space_of(form);
   const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1));
+  if (windows_tile(form, kernel)) {
+    const Value seen = patches(x, kernel);
+    return dot(seen, reshape(w, {w.shape()[0], seen.shape().back()}), {static_cast<int64_t>(space + 1)}, {1});
+  }
   const Value seen = windows(x, form, kernel);
   std::vector<int64_t> over_x, over_w;
   for (size_t k = 0; k < space; ++k) {
@@ -176,6 +205,14 @@ Value weights_body(Value x, const Value& g, ConvolutionForm form, const Extents&
     for (size_t k = 0; k < space; ++k) x = dilate(x, k + 1, std::exchange(form.input_dilation[k], 1));
     return convolution_weights(x, g, form, kernel);
   }
+  if (windows_tile(form, kernel)) {
+    std::vector<int64_t> over(space + 1);
+    std::iota(over.begin(), over.end(), 0);
+    Shape shape{g.shape().back()};
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+    shape.push_back(x.shape().back());
+    return reshape(dot(g, patches(x, kernel), over, over), shape);
+  }
   const Value seen = windows(x, form, kernel);
   std::vector<int64_t> over_x{0}, over_g{0};
   for (size_t k = 0; k < space; ++k) {
@@ -225,6 +262,25 @@ void check_form(const Value& x, const Value& w, const ConvolutionForm& form) {
 }
 
 }  // namespace
+
+bool windows_tile(const ConvolutionForm& form, const Extents& kernel) {
+  const auto all = [](const Extents& v, int64_t e) {
+    return std::all_of(v.begin(), v.end(), [&](int64_t x) { return x == e; });
+  };
+  for (size_t k = 0; k < kernel.size(); ++k)
+    if (kernel[k] != 1 && form.dilation[k] != 1) return false;
+  return form.groups == 1 && form.stride == kernel && all(form.low, 0) && all(form.high, 0) &&
+         all(form.input_dilation, 1);
+}
+
+ConvolutionForm convolution_form(const std::vector<int64_t>& integers) {
+  const size_t space = (integers.size() - 1) / 5;
+  const auto part = [&](size_t k) {
+    const auto begin = integers.begin() + static_cast<std::ptrdiff_t>(1 + k * space);
+    return Extents(begin, begin + static_cast<std::ptrdiff_t>(space));
+  };
+  return {part(0), part(1), part(2), part(3), part(4), integers[0]};
+}
 
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents) {

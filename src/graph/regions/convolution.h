@@ -14,6 +14,12 @@ struct ConvolutionForm {
   int space() const { return static_cast<int>(stride.size()); }
 };
 
+/// Returns the form that a region's integers state (Composite::integers).
+ConvolutionForm convolution_form(const std::vector<int64_t>& integers);
+/// Returns whether the windows lie side by side and see all channels: the convolution is a dot of the pixels in another
+/// order.
+bool windows_tile(const ConvolutionForm& form, const std::vector<int64_t>& kernel);
+
 /// x [N, space…, C], w [O, kernel…, C / groups] of one floating dtype; the result is [N, space…, O].
 Value convolution(const Value& x, const Value& w, const ConvolutionForm& form);
 /// The weight's gradient: dw[c, k…, ·] = Σ g[n, o…, c] x'[n, o·stride + k·dilation …, ·] for a kernel of the given

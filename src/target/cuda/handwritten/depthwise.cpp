@@ -16,7 +16,8 @@ using Pair = DepthwiseForm::Pair;
 constexpr int64_t sector = 32;      // bytes that memory moves at least
 constexpr int64_t most_lanes = 16;  // vectors of a block: the rest of it are neighbouring rows, which share inputs
 constexpr int64_t block_threads = 256, least_threads = 64;
-constexpr int64_t blocks_of_sm = 3;                                  // that registers leave room for
+constexpr int64_t blocks_of_sm = 2;    // of so many threads with up to 128 registers: they begin and end together
+constexpr int64_t blocks_to_fill = 4;  // an SM, before blocks are made larger than least_threads
 constexpr int64_t most_run = 8, most_reach = 24, most_columns = 11;  // of the filter, of inputs: all in registers
 constexpr double least_depthwise_work = 1e6;  // multiplications; below, the launch takes most of the time
 
@@ -125,7 +126,7 @@ std::optional<DepthwiseForm> depthwise_form(const kernel::CallDesc& desc, int64_
   const int64_t each = f.tile * (weights ? f.kernel[0] : 1);  // threads of a place
   f.places = std::max<int64_t>(1, block_threads / each);
   while (!weights && f.places > 1 && each * f.places > least_threads &&
-         parts_of(f.runs(), f.places) * f.tiles() < (blocks_of_sm + 1) * processors)
+         parts_of(f.runs(), f.places) * f.tiles() < blocks_to_fill * processors)
     f.places = parts_of(f.places, 2);
   return f;
 }

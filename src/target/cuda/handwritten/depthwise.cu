@@ -24,6 +24,7 @@ extern "C" __global__ void __launch_bounds__(threads)
   extern __shared__ __align__(16) u8 memory[];
   f32* const weights = (f32*)memory;
   const int first = blockIdx.x % tiles * tile_channels;
+  _Pragma("unroll 8")  // loads in flight
   for (int k = threadIdx.x; k < taps * tile_channels; k += threads) {
     const int c = k / taps, tap = k % taps;
     weights[tap * pitch + c] = first + c < channels ? widened_one(w[(first + c) * taps + tap]) : 0.0f;

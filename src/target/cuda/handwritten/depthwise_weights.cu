@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const int at = blockIdx.x * 32 + threadIdx.x % 32, line = threadIdx.x / 32;
   f32 sum = 0.0f;
   if (at < taps * channels) {
-    _Pragma("unroll 4")
+    _Pragma("unroll 8")
     for (int k = line; k < parts; k += 8) sum += sums[(i64)k * (taps * channels) + at];
   }
   all[threadIdx.x] = sum;

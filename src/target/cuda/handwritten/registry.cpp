@@ -18,8 +18,8 @@ constexpr HandwrittenKernel table[] = {
     {"gemm", 4, "gemm.cu", match_gemm},
     {"convolution", 2, "convolution.cu", match_convolution},
     {"convolution_wgrad", 2, "convolution_wgrad.cu", match_convolution_wgrad},
-    {"depthwise", 1, "depthwise.cu", match_depthwise},
-    {"depthwise_weights", 1, "depthwise_weights.cu", match_depthwise_weights},
+    {"depthwise", 2, "depthwise.cu", match_depthwise},
+    {"depthwise_weights", 2, "depthwise_weights.cu", match_depthwise_weights},
     {"scatter_add_rows", 2, "scatter_add_rows.cu", match_scatter_add_rows, true},
     {"linalg", 1, "linalg.cu", nullptr},
 };

@@ -137,10 +137,9 @@ Graph rows(int64_t count, int64_t length, Dtype dtype) {
   const Value x = param({count, length}, dtype), w = param({length}, dtype), b = param({length}, dtype);
   return with_gradients({x, w, b}, softmax(layer_norm(x, w, b, 1e-5), {1}));
 }
-/// A norm's derivative with the sums for its weights: programs walk rows that are wider than a warp's and do not fill
-/// their tile, two sums a row.
-Graph walked_rows() {
-  const Value x = param({256, 1100}, bfloat16), w = param({1100}, bfloat16), b = param({1100}, bfloat16);
+/// A norm's derivative with the sums for its weights: programs walk rows that do not fill their tile, two sums a row.
+Graph walked_rows(const Shape& shape) {
+  const Value x = param(shape, bfloat16), w = param({shape.back()}, bfloat16), b = param({shape.back()}, bfloat16);
   return with_gradients({x, w, b}, layer_norm(x, w, b, 1e-5));
 }
 Graph convolutions() {
@@ -190,7 +189,7 @@ std::vector<Case> cases() {
           {"rows of a warp", rows(9, 300, float32)},
           {"rows of a block", rows(3, 3000, bfloat16)},
           {"rows in shared memory", rows(2, 9001, float32)},
-          {"rows that are walked", walked_rows()},
+          {"rows that are walked", walked_rows({256, 1100})},
           {"derivatives of a convolution with few taps", convolutions()},
           {"optimizer steps", optimizer_steps()}};
 }
@@ -269,6 +268,17 @@ TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thre
   weft::test::HostCuda host;
   Interpreted interpreted;
   check_bits(host, interpreted, cases());
+}
+
+TEST_CASE("rows that share a warp give the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host;
+  Interpreted interpreted;
+  check_bits(host, interpreted,
+             {{"parts of a warp", rows(37, 40, bfloat16)},
+              {"halves of a warp", rows(9, 384, bfloat16)},
+              {"parts that walk rows", walked_rows({8, 37, 40})},
+              {"halves that walk rows", walked_rows({3, 99, 384})}});
 }
 
 TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {

@@ -34,7 +34,33 @@ Kernel doubled(bool whole) {
   return b.finish();
 }
 
+/// The sum of each row of `length` elements.
+cuda::Rendered sums_of_rows(int64_t length, int64_t tile, Dtype dtype) {
+  Builder b("sums");
+  const Ref x = b.param("x", dtype, false), y = b.param("y", float32, true);
+  const Value row = b.program_id(), limit = length < tile ? b.index(length) : no_value;
+  const Value in = b.load(x, b.mul(row, b.index(length)), {tile}, {1}, {limit});
+  b.store(y, b.reduce(Reducer::sum, b.cast(in, float32), 0), row, {});
+  return cuda::render(expand(b.finish()), "k");
+}
+
 }  // namespace
+
+TEST_CASE("rows that do not fill the lanes of a warp share it") {
+  struct Case {
+    int64_t length, tile;
+    Dtype dtype;
+    int rows;  // of a warp
+  };
+  for (const Case& c :
+       {Case{40, 64, bfloat16, 4}, Case{80, 128, bfloat16, 2}, Case{384, 512, bfloat16, 2}, Case{512, 512, bfloat16, 1},
+        Case{768, 1024, bfloat16, 1}, Case{384, 512, float32, 1}, Case{20, 32, float32, 4}, Case{2, 2, float32, 4}}) {
+    CAPTURE(c.length);
+    CAPTURE(c.dtype.size());
+    const cuda::Rendered rendered = sums_of_rows(c.length, c.tile, c.dtype);
+    CHECK(rendered.programs * 32 == rendered.threads * c.rows);
+  }
+}
 
 TEST_CASE("random kernels compile for a Hopper GPU") {
   if (no_compiler()) return;

@@ -32,6 +32,25 @@ int iterations_of(const Block& block, const kernel::Inst& loop) {
   return static_cast<int>(end->number.i);
 }
 
+/// Returns whether an instruction needs more of a program than threads that hold the elements of one row: programs that
+/// share a warp must take the same way through the kernel and meet only where they reduce.
+bool leaves_row(const kernel::Inst& inst) {
+  switch (inst.op) {
+    case Op::transpose:
+    case Op::shift:
+    case Op::exchange:
+    case Op::extract:
+    case Op::dot:
+    case Op::matmul:
+    case Op::scatter:
+    case Op::atomic_add:
+    case Op::alloc: return true;
+    case Op::when: return inst.results.empty();
+    case Op::loop: return inst.parallel;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 /// Collects the facts that the choice of threads and chunks needs: the largest tile sets the number of threads, the
@@ -42,6 +61,8 @@ void Renderer::analyze(const Block& block) {
     planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
     transposes_ = transposes_ || inst.op == Op::transpose;
+    whole_rows_ = whole_rows_ && !leaves_row(inst);
+    loops_ += inst.op == Op::loop;
     if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype))
       known_values_[inst.results[0]] = inst.number.i;
     if (inst.op == Op::load && inst.type.rank() == 1) {
@@ -117,6 +138,23 @@ int Renderer::vec_of_long_rows() const {
   return registers(2) < registers(4) ? 2 : 4;
 }
 
+/// Returns the threads of a program that reduces a row of up to 1024 elements: a warp, or a part of one where whole
+/// chunks then fill more of the lanes. A row of 40 16-bit elements fills five of eight threads, where a warp would load
+/// pairs; a row of 384 fills 16 threads three times, and 32 threads one and a half times. The programs of a warp reduce
+/// their rows by the same instructions.
+int Renderer::threads_of_rows() const {
+  constexpr int warp = 32, least = 8, most_registers = 24;
+  const bool one_pass = loops_ == 0 || (walks() && loops_ == 1);
+  if (!lines_ || planes_ || !whole_rows_ || !one_pass || largest_tile_ > most_of_a_warp || warps_ > 0) return warp;
+  const auto filled = filled_.find(largest_tile_);
+  const int64_t length = filled == filled_.end() ? largest_tile_ : filled->second;
+  const auto registers = [&](int64_t threads) { return (length + threads * vec_ - 1) / (threads * vec_) * vec_; };
+  auto threads = static_cast<int>(std::clamp<int64_t>(largest_tile_ / vec_, least, warp));
+  for (int fewer = threads / 2; fewer >= least && registers(fewer) <= most_registers; fewer /= 2)
+    if (fewer * registers(fewer) < threads * registers(threads)) threads = fewer;
+  return threads;
+}
+
 /// Returns the number of blocks for __launch_bounds__, or 0. With partial rows a bound is needed because ptxas
 /// otherwise uses so few registers that few loads are in flight. A kernel that walks rows has a grid sized for as many
 /// concurrent programs as fit with all registers that a thread can have (with half of them for long rows).
@@ -164,6 +202,7 @@ void Renderer::choose_threads() {
   else
     threads_ = static_cast<int>(
         std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
+  if (one_warp && threads_ == 32) threads_ = threads_of_rows();
 }
 
 }  // namespace weft::target::cuda

@@ -525,11 +525,11 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
-  // Programs of one warp share a block, because the number of blocks on an SM is limited. With long rows only two do,
-  // so that blocks end sooner.
-  if (threads_ == 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
-    programs_ = lines_ && largest_tile_ >= 512 ? 2 : 4;
-  std::string text = fmt::format("#define SYNC {}\n", threads_ == 32 ? "__syncwarp();" : "__syncthreads();");
+  // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
+  // two warps do, so that blocks end sooner.
+  if (threads_ <= 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
+    programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
+  std::string text = fmt::format("#define SYNC {}\n", threads_ <= 32 ? "__syncwarp();" : "__syncthreads();");
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";

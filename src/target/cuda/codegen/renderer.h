@@ -32,6 +32,7 @@ class Renderer {
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
   int vec_of_long_rows() const;
+  int threads_of_rows() const;
   int min_blocks() const;
 
   // render.cpp
@@ -207,8 +208,10 @@ class Renderer {
   std::map<kernel::Ref, int64_t> rings_;
   int warps_ = 0;                         // warps that a matmul needs
   bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
-  bool accumulates_ = false;              // a loop that carries what a butterfly of exchanges gives
-  bool transposes_ = false;               // any transposition
+  bool whole_rows_ = true;                // no program branches or moves lanes but to reduce a row
+  int loops_ = 0;
+  bool accumulates_ = false;  // a loop that carries what a butterfly of exchanges gives
+  bool transposes_ = false;   // any transposition
   // The side of the squares that threads transpose in registers; 0 if tiles are transposed through shared memory.
   int tile_side_ = 0;
   std::set<Value> transposed_;            // tiles that are only read to be transposed, in usual chunks

@@ -146,7 +146,7 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
 
 TEST_CASE("norms' derivatives keep a row and the sums along the rows in registers") {
   if (no_compiler()) return;
-  for (const int width : {1280, 1600}) {
+  for (const int width : {40, 80, 384, 512, 1280, 1600}) {
     CAPTURE(width);
     const array x = zeros({4096, width}, bfloat16), w = ones({width}, bfloat16), b = zeros({width}, bfloat16),
                 g = zeros({4096, width}, bfloat16), r = zeros({4096, width}, bfloat16);

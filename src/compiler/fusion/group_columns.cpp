@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/grouper.h"
+#include "compiler/schedule/split_reduction.h"
 
 namespace weft::compiler {
 
@@ -96,7 +97,8 @@ bool Grouper::join_columns(int columns, int rows) {
   for (size_t k = 2; k < shape.size(); ++k) kept.push_back(shape[k].bound());
   int64_t width = 1;
   for (int64_t n : kept) width *= n;
-  if (row_vars.empty() || inner.empty() || row_count != parts * each || column_count != width || width > most_columns)
+  if (row_vars.empty() || inner.empty() || row_count != parts * each || column_count != width || width > most_columns ||
+      !enough_beside_rows(parts, each, width))
     return false;
   const auto sums =
       std::count_if(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::column; });

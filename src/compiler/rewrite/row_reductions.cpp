@@ -1,5 +1,6 @@
 #include "compiler/rewrite/row_reductions.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/ir/index_map.h"
@@ -38,13 +39,14 @@ void walk_points(const Ir& ir, NodeId node, Visit visit) {
 }  // namespace
 
 NodeFlags row_values(const Ir& ir) {
-  NodeFlags values(ir.nodes.size()), statistics(ir.nodes.size());
+  NodeFlags values(ir.nodes.size());
+  std::vector<int64_t> statistics(ir.nodes.size());  // of a statistic of rows: the elements of all rows; else 0
   for (NodeId id = 0; id < ir.size(); ++id) {
     const IrNode& n = ir[id];
     const auto at = static_cast<size_t>(id);
     if (reduces_rows(ir, id)) {
-      statistics[at] = true;
       const int64_t size = volume(ir[n.inputs[0]].type.shape);
+      statistics[at] = size;
       walk_points(ir, n.inputs[0], [&](int value) {
         if (volume(ir[value].type.shape) < size || values[value]) return false;
         values[value] = true;
@@ -52,14 +54,15 @@ NodeFlags row_values(const Ir& ir) {
       });
       continue;
     }
-    // A value computed from statistics of rows is one too. Broadcast over the row, it is a row value.
+    // A value computed from statistics of rows is one too. Broadcast over the row, it is a row value; broadcast over
+    // more than the rows, as the statistics of sums of columns are, it is none.
     for (NodeId input : n.inputs) {
       const auto from = static_cast<size_t>(input);
       if (is_elementwise(n.op) || n.op == Op::reshape) {
-        statistics[at] = statistics[at] || statistics[from];
+        statistics[at] = std::max(statistics[at], statistics[from]);
         values[at] = values[at] || values[from];
       } else if (n.op == Op::broadcast) {
-        values[at] = values[at] || statistics[from] || values[from];
+        values[at] = values[at] || statistics[from] >= volume(n.type.shape) || values[from];
       }
     }
   }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_of_clusters = 128;
 // Bounds on column sums that a row kernel may compute as well (group_columns.cpp).
-constexpr int64_t least_columns = 64, most_columns = 8192;
-constexpr int64_t least_rows = 256, least_rows_of_part = 8;
+constexpr int64_t least_columns = 16, most_columns = 8192;
+constexpr int64_t least_rows = 256, least_rows_of_part = 8, few_rows_of_part = 16;
 
 /// The reduced axes of a reduction, if they are adjacent and of static length.
 struct Run {
@@ -86,12 +86,18 @@ int64_t balanced(const Run& run, const Shape& shape, int64_t wanted) {
              : divisor(run, shape, 2 * wanted - 1);
 }
 
-/// Returns as many parts as programs of rows of that width run at once: eight warps an SM for rows of up to 1024
-/// elements, proportionally fewer for wider rows.
+/// Returns the largest divisor of the reduced elements, at most `wanted`. Kernels of rows number their rows across all
+/// axes: a part may begin inside of one.
+int64_t divisor_of_all(const Run& run, int64_t wanted) {
+  int64_t count = 1;
+  for (int64_t d = 1; d <= std::min(wanted, run.length); ++d)
+    if (run.length % d == 0) count = d;
+  return count;
+}
+
+/// Returns the parts of a reduction of rows that a row kernel of that width may compute as well.
 int64_t parts_of_rows(const Run& run, int64_t columns) {
-  int64_t parts = 1024;
-  for (int64_t width = 1024; width < columns; width *= 2) parts /= 2;
-  return std::min(parts, run.length / least_rows_of_part);
+  return divisor_of_all(run, std::min(programs_of_rows(columns), run.length / least_rows_of_part));
 }
 
 /// Adds the nodes of reductions so that all components of a state are results of one reduction.
@@ -215,30 +221,46 @@ class FewResults : StateRewriter {
   const bool columns_;
 };
 
-/// Cuts reductions over axes on both sides of one that is kept, for tiles of a CPU: the statistics of groups of
-/// channels over all pixels, whose rows are short pieces of memory. The leading axes are reduced first, down columns of
-/// adjacent elements, then the few results of that.
+/// Cuts reductions over axes on both sides of one that is kept: the statistics of groups of channels over all pixels,
+/// whose rows are short pieces of memory. The leading axes are reduced first, down columns of adjacent elements, then
+/// the few results of that. On a GPU only rows of many pieces are cut: a block of threads holds shorter ones in
+/// registers, for all that depends on their sums, and pieces of whole cache lines are read as well by rows.
 class InterruptedReductions : StateRewriter {
  public:
-  explicit InterruptedReductions(Ir ir) : StateRewriter(std::move(ir)) {}
+  InterruptedReductions(Ir ir, bool many_programs) : StateRewriter(std::move(ir)), many_programs_(many_programs) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
-      const size_t first = leading(node, to_);
+      const size_t first = leading(node, to_, many_programs_);
       return first > 0 ? cut(std::move(node), first) : add(std::move(node));
     });
   }
 
-  static bool any(const Ir& ir) {
-    return std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) { return leading(n, ir) > 0; });
+  static bool any(const Ir& ir, bool many_programs) {
+    return std::any_of(ir.nodes.begin(), ir.nodes.end(),
+                       [&](const IrNode& n) { return leading(n, ir, many_programs) > 0; });
   }
 
  private:
   static constexpr int64_t least_length = 16;   // of columns: what they leave is then little to read again
   static constexpr int64_t least_columns = 16;  // adjacent ones: a vector of float32
+  static constexpr int64_t row_in_registers = 8192, cache_line = 128;  // of a GPU: elements, bytes
+
+  /// Returns whether a reduction's rows are long ones of short pieces.
+  static bool is_scattered(const IrNode& node, const graph::Type& operand) {
+    const std::vector<int64_t>& axes = node.attrs->axes;
+    int64_t piece = 1, row = 1;
+    for (auto axis = static_cast<int64_t>(operand.shape.size()) - 1; axis >= 0; --axis) {
+      const Dim& extent = operand.shape[static_cast<size_t>(axis)];
+      if (std::count(axes.begin(), axes.end(), axis) > 0) piece *= extent.bound();
+      else if (!(extent == 1)) break;
+    }
+    for (const int64_t axis : axes) row *= operand.shape[static_cast<size_t>(axis)].bound();
+    return row > row_in_registers && piece * static_cast<int64_t>(operand.dtype.size()) < cache_line;
+  }
 
   /// Returns how many of a reduction's axes to reduce first, or 0 to leave it whole.
-  static size_t leading(const IrNode& node, const Ir& ir) {
+  static size_t leading(const IrNode& node, const Ir& ir, bool many_programs) {
     if (node.op != graph::Op::reduce || has_results(node)) return 0;
     const Shape& shape = ir[node.inputs[0]].type.shape;
     if (std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return !d.is_static(); })) return 0;
@@ -255,6 +277,7 @@ class InterruptedReductions : StateRewriter {
     if (first == axes.size()) return 0;
     for (auto axis = static_cast<size_t>(axes[first - 1]) + 1; axis < shape.size(); ++axis)
       columns *= shape[axis].bound();
+    if (many_programs && !is_scattered(node, ir[node.inputs[0]].type)) return 0;
     return length >= least_length && columns >= least_columns ? first : 0;
   }
 
@@ -279,6 +302,8 @@ class InterruptedReductions : StateRewriter {
     node.inputs[0] = add(std::move(columns));
     return cast(add(std::move(node)), result);
   }
+
+  const bool many_programs_;
 };
 
 /// Splits reductions for a device that only thousands of programs fill.
@@ -330,8 +355,10 @@ class ReductionSplitter : StateRewriter {
     Run run;
     if (!run_of(node, operand.shape, run)) return add_state(std::move(node));
     const int64_t kept = volume(node.type.shape);
+    const int64_t of_rows = parts_of_rows(run, kept);
     const bool beside_rows = id >= 0 && !has_results(node) && run.first == 0 && !run.innermost &&
                              run.length >= least_rows && kept >= least_columns && kept <= most_columns &&
+                             enough_beside_rows(of_rows, run.length / of_rows, kept) &&
                              reduces_row_value(from_, of_rows_, id);
     if (id >= 0 && run.innermost && max_cluster_size_ > 1 && kept * max_cluster_size_ >= programs_of_clusters &&
         of_whole_row(id))
@@ -342,7 +369,7 @@ class ReductionSplitter : StateRewriter {
         (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, target_).parts > 1)
       return add_state(std::move(node));  // warps share the columns (lower/loops/columns.cpp)
     const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
-                          : beside_rows ? divisor(run, operand.shape, parts_of_rows(run, kept))
+                          : beside_rows ? of_rows
                                         : balanced(run, operand.shape, parts(run, kept, in_memory));
     if (count <= 1) return add_state(std::move(node));
     const Dtype result = node.type.dtype;
@@ -364,7 +391,7 @@ class ReductionSplitter : StateRewriter {
     for (NodeId& v : node.inputs) v = has_results(node) ? reshaped(v, shape) : shaped(graph::Op::reshape, v, shape);
     node.inputs = parts_of_state(over(node, run.first + 1, run.first + 2));
     IrNode rest = over(node, run.first, run.first + 1);
-    return cast(beside_rows ? add_state(std::move(rest)) : reduce(-1, std::move(rest), true), result);
+    return cast(reduce(-1, std::move(rest), true), result);
   }
 
   /// Adds the reduction of each part, all components of its state.
@@ -442,10 +469,25 @@ class ReductionSplitter : StateRewriter {
 
 }  // namespace
 
+int64_t programs_of_rows(int64_t columns) {
+  constexpr int64_t width_of_a_warp = 1024, chunk = 128, least_width = 64, few_registers = 256;
+  int64_t width = least_width, programs = 1024;
+  while (width < std::min(columns, chunk)) width *= 2;
+  if (columns > chunk) width = (columns + chunk - 1) / chunk * chunk;
+  // Of a narrow row a thread has few elements, and more registers beside them.
+  if (columns <= width_of_a_warp / 2) return (width > few_registers ? 1568 : 1280) * 512 / width;
+  for (width = width_of_a_warp; width < columns; width *= 2) programs /= 2;
+  return programs;
+}
+
+bool enough_beside_rows(int64_t parts, int64_t each, int64_t columns) {
+  return each <= few_rows_of_part || 4 * parts >= programs_of_rows(columns);
+}
+
 Ir split_reductions(Ir ir, const target::Target& target) {
   const bool many_programs = target.machine().simt;
   if (FewResults::any(ir)) ir = FewResults(std::move(ir), !many_programs).run();
-  if (!many_programs && InterruptedReductions::any(ir)) ir = InterruptedReductions(std::move(ir)).run();
+  if (InterruptedReductions::any(ir, many_programs)) ir = InterruptedReductions(std::move(ir), many_programs).run();
   if (many_programs) ir = ReductionSplitter(std::move(ir), target).run();
   return ir;
 }

@@ -19,6 +19,8 @@ constexpr int64_t least_depth = 16;
 // A norm of the vector is recomputed for every row of the matrix if a warp can hold the vector in registers, and the
 // matrix (in elements) is so small that another launch would cost more than the repeated reads.
 constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
+// So few sums of so many products leave most of a GPU idle unless they are split.
+constexpr int64_t few_sums = 512, many_products = 4096;
 
 bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
 
@@ -262,7 +264,58 @@ class GemvRewriter : Rewriter {
   std::map<NodeId, NodeId> normed_;  // by node of the current norm: its copy for each row of the matrix
 };
 
+/// Returns whether the dot multiplies a vector by a matrix whose leading axes are contracted, with few results of many
+/// products each: the gradient by the weights of a layer with one output.
+bool is_deep(const Ir& ir, const IrNode& dot) {
+  const auto [left, right] = one_row(ir, dot);
+  if (!left && !right) return false;
+  const auto& axes = left ? dot.attrs->axes2 : dot.attrs->axes;
+  const IrNode& matrix = ir[dot.inputs[left ? 1 : 0]];
+  for (size_t k = 0; k < axes.size(); ++k)
+    if (axes[k] != static_cast<int64_t>(k)) return false;
+  const int64_t results = volume(dot.type.shape);
+  return matrix.op != Op::permute && results >= least_depth && results <= few_sums &&
+         extent(matrix.type.shape, axes) >= many_products;
+}
+
+class DeepGemvRewriter : Rewriter {
+ public:
+  explicit DeepGemvRewriter(Ir ir) : Rewriter(std::move(ir)) {}
+
+  Ir run() {
+    return rewrite([&](NodeId, IrNode node) -> NodeId {
+      return node.op == Op::dot && is_deep(to_, node) ? sum_down(node) : add(std::move(node));
+    });
+  }
+
+ private:
+  /// Returns the dot as a sum down the columns of the matrix, each row of it times an element of the vector.
+  NodeId sum_down(const IrNode& dot) {
+    const bool left = one_row(to_, dot).left;
+    const Dtype wide = dot.type.dtype == float64 ? float64 : float32;
+    const auto& row_axes = left ? dot.attrs->axes : dot.attrs->axes2;
+    const NodeId matrix = cast(dot.inputs[left ? 1 : 0], wide);
+    const Shape whole = to_[matrix].type.shape;
+    const auto depth = static_cast<std::ptrdiff_t>(row_axes.size());
+    NodeId row = dot.inputs[left ? 0 : 1];
+    if (!std::is_sorted(row_axes.begin(), row_axes.end())) return add(dot);
+    Shape beside(whole.begin(), whole.begin() + depth);
+    beside.resize(whole.size(), Dim(1));
+    row = shaped(Op::broadcast, cast(shaped(Op::reshape, row, beside), wide), whole);
+    IrNode sum = made(Op::reduce, {add(made(Op::mul, {row, matrix}, whole, wide))},
+                      Shape(whole.begin() + depth, whole.end()), wide);
+    sum.attrs.edit().reducer = kernel::Reducer::sum;
+    for (int64_t axis = 0; axis < depth; ++axis) sum.attrs.edit().axes.push_back(axis);
+    return shaped(Op::reshape, cast(add(std::move(sum)), dot.type.dtype), dot.type.shape);
+  }
+};
+
 }  // namespace
+
+Ir deep_gemv(Ir ir) {
+  const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) { return is_deep(ir, node); });
+  return any ? DeepGemvRewriter(std::move(ir)).run() : ir;
+}
 
 Ir gemv(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {

@@ -11,5 +11,8 @@ namespace weft::compiler {
 /// is a vector: all its free axes have extent 1. Extents must be static and the contraction at least 16 elements long.
 /// The operand of the sum is mul(vector, matrix), in this order.
 Ir gemv(Ir ir);
+/// Replaces those with few results of thousands of products each, down the columns of the matrix, by a multiplication
+/// and a usual sum. It runs before reductions are split, as the whole sum would leave most of the device idle.
+Ir deep_gemv(Ir ir);
 
 }  // namespace weft::compiler

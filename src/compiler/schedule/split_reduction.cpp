@@ -9,6 +9,7 @@
 #include "compiler/ir/rewriter.h"
 #include "compiler/region/dot_region.h"
 #include "compiler/region/library_epilogue.h"
+#include "compiler/rewrite/gemv.h"
 #include "compiler/rewrite/row_reductions.h"
 #include "compiler/schedule/rows.h"
 #include "target/target.h"
@@ -486,6 +487,7 @@ bool enough_beside_rows(int64_t parts, int64_t each, int64_t columns) {
 
 Ir split_reductions(Ir ir, const target::Target& target) {
   const bool many_programs = target.machine().simt;
+  if (many_programs) ir = deep_gemv(std::move(ir));
   if (FewResults::any(ir)) ir = FewResults(std::move(ir), !many_programs).run();
   if (InterruptedReductions::any(ir, many_programs)) ir = InterruptedReductions(std::move(ir), many_programs).run();
   if (many_programs) ir = ReductionSplitter(std::move(ir), target).run();

@@ -60,3 +60,33 @@ TEST_CASE("the gradient of a bias is summed by as many warps in an optimizer's l
         CHECK(alone[0] <= rows * columns / 1024);
       }
 }
+
+TEST_CASE("few sums of many products down a matrix keep a GPU busy") {
+  const Value g = param({16384, 1}), x = param({16384, 128}), y = param({16384, 128});
+  const Value computed = x * (unary(Op::tanh, y) + 1.0);
+  for (const auto& dotted : {dot(g, computed, {0}, {0}), dot(computed, g, {0}, {0})}) {
+    const auto programs = readers({{{g, x, y}, {dotted}}, {}, {}}, 1);
+    REQUIRE(programs.size() == 1);
+    CHECK(programs[0] >= 5 * 132);
+  }
+}
+
+TEST_CASE("few sums of many products down a matrix are right") {
+  const int64_t depth = 5000, columns = 24;
+  const Value g = param({depth}), x = param({depth, columns});
+  for (const Value& dotted : {dot(g, x, {0}, {0}), dot(x, graph::reshape(g, {depth, 1}), {0}, {0})}) {
+    const Graph all{{g, x}, {dotted}};
+    std::vector<graph::HostTensor> inputs;
+    std::vector<graph::Storage> storages;
+    for (const Value& v : all.inputs) {
+      graph::HostTensor t{v.type(), {}};
+      for (int64_t k = 0; k < num_elements(v.shape()); ++k)
+        t.data.push_back(kernel::round_to(Number::of_real(static_cast<double>(k * 37 % 101) / 50 - 1), float32));
+      inputs.push_back(t), storages.push_back(compiler::testing::to_storage(t));
+    }
+    weft::test::SimtTarget target(8, 16);
+    const auto results = build({all, {}, {}}, target)->run(storages);
+    CHECK(compiler::testing::difference(compiler::testing::from_storage(results[0], dotted.type()),
+                                        evaluate_reference(all, inputs)[0], 16, 2e-4) == "");
+  }
+}

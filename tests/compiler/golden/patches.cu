@@ -40,8 +40,7 @@ FN void map_4_body(const int t, u8* const shared, const i64 program, const bool 
     }
     alignas(16) f32 v39[4];
     EACH (int c = 0; c < 1; ++c) {
-      const auto* const from = p1 + v38[(c * 4)];
-      EACH (int k = 0; k < 1; ++k) ((W16*)(v39 + c * 4))[k] = ((const W16*)from)[k];
+      ((W16*)(v39 + c * 4))[0] = ((const W16*)(p1 + v38[(c * 4)]))[0]; 
     }
     alignas(16) u16 v40[4];
     EACH (int r = 0; r < 4; ++r) {

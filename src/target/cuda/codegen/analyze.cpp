@@ -82,6 +82,9 @@ void Renderer::analyze(const Block& block) {
       largest_tile_ = std::max(largest_tile_, type(inst.args[0]).size());
     if ((inst.op == Op::load || inst.op == Op::store) && !inst.strides.empty() && inst.strides.back() == 1)
       narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size());
+    if ((inst.op == Op::gather || inst.op == Op::scatter) &&
+        in_runs(inst, std::clamp(16 / dtype_of(inst.ref).size(), 1, 8)))
+      narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size());
     if (inst.op == Op::matmul) {
       const int warps = static_cast<int>(inst.type.size() / (inst.schedule.rows * inst.schedule.columns));
       check(warps_ == 0 || warps_ == warps, "cuda render", "matmuls of one kernel with different numbers of warps");

@@ -183,7 +183,6 @@ void Renderer::arrive() {
 
 void Renderer::inst(const Inst& i) {
   find_divisor(i);
-  find_chunks(i);
   switch (i.op) {
     case Op::constant:
       name(i.results[0], literal(i.number, i.type.dtype));

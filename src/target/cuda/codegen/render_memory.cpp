@@ -88,10 +88,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   return out;
 }
 
-namespace {
-
-/// Returns the text that copies a chunk in words; `from` and `to` point at its first element.
-std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false) {
+std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k)
@@ -100,7 +97,7 @@ std::string words(const std::string& to, const std::string& from, int64_t bytes,
   return text;
 }
 
-std::string put_words(const std::string& to, const std::string& from, int64_t bytes) {
+static std::string put_words(const std::string& to, const std::string& from, int64_t bytes) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k)
@@ -108,7 +105,6 @@ std::string put_words(const std::string& to, const std::string& from, int64_t by
   return text;
 }
 
-/// Returns the 32 bits of a word whose elements all equal `number`; empty where elements are wider.
 std::optional<uint32_t> filling(Number number, Dtype t) {
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
   if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
@@ -117,8 +113,6 @@ std::optional<uint32_t> filling(Number number, Dtype t) {
   return t.size() == 4 ? v : t.size() == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
 }
 
-/// Returns the text that copies a chunk only if `there`, in words, and fills it with `other` otherwise. It always reads
-/// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
                      int64_t bytes, bool now) {
   const int64_t word = std::min<int64_t>(bytes, 16);
@@ -139,8 +133,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
     text.replace(at, from.size(), to);
   return text;
 }
-
-}  // namespace
 
 /// Returns whether the load is volatile assembly: otherwise the compiler delays loads and serialises them.
 bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
@@ -279,6 +271,16 @@ void Renderer::load_chunks(const Inst& inst, const Slice& s, const Layout& layou
   close();
 }
 
+/// Returns the name of an array with a tile's elements: a value without registers of its own is written to a new one.
+std::string Renderer::in_array(Value v, const std::string& element, int64_t registers) {
+  const std::string own = names_[static_cast<size_t>(v)];
+  if (at(v) == own + "[r]") return own;
+  const std::string array = fmt::format("w{}", body_.size());
+  add(fmt::format("alignas(16) {} {}[{}];", element, array, registers));
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", registers, array, at(v)));
+  return array;
+}
+
 void Renderer::store(const Inst& inst) {
   if (const auto copied = copied_.find(inst.args[0]); copied != copied_.end()) return copy_row(*copied->second, inst);
   before_write(inst.ref);
@@ -299,14 +301,7 @@ void Renderer::store(const Inst& inst) {
   if (!s.wide)
     return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),
                            guard.empty() ? "" : fmt::format("if ({}) ", guard), one));
-  // A value without registers of its own is first written to an array.
-  std::string from = names_[static_cast<size_t>(value)];
-  const bool in_registers = at(value) == from + "[r]";
-  if (!in_registers) {
-    from = fmt::format("w{}", body_.size());
-    add(fmt::format("alignas(16) {} {}[{}];", memory_type(inst.ref), from, layout.registers()));
-    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout.registers(), from, at(value)));
-  }
+  const std::string from = in_array(value, memory_type(inst.ref), layout.registers());
   const auto first = [&](const std::string& text) {
     return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
   };
@@ -326,31 +321,6 @@ void Renderer::store(const Inst& inst) {
       add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) if ({1}) {2}", layout.vec, guard, one));
   }
   close();
-}
-
-void Renderer::gather(const Inst& inst) {
-  if (is_local(inst.ref)) finish_copies();
-  before_read(inst.ref);
-  if (gather_words(inst)) return;
-  const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
-  const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
-  std::string guard = masked ? at(inst.args[1]) : "";
-  if (layout_of(inst.type).ragged())
-    guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", layout_of(inst.type).element("r"), inst.type.size());
-  each(inst.results[0], guard.empty() ? element
-                                      : fmt::format("{} ? {} : {}", guard, flag ? "(" + element + ")" : element,
-                                                    literal(inst.number, inst.type.dtype)));
-}
-
-void Renderer::scatter(const Inst& inst) {
-  before_write(inst.ref);
-  const Layout s = layout_of(inst.args[0]);
-  std::string guard = inst.args[2] != kernel::no_value ? at(inst.args[2]) : "true";
-  if (type(inst.args[0]).rank() == 0) guard += " && t == 0";
-  else if (s.repeated()) guard += fmt::format(" && t < {}", s.size);
-  else if (s.ragged()) guard += fmt::format(" && {} < {}", s.element("r"), s.size);
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) {}[{}] = {};", s.registers(), guard, buffer(inst.ref),
-                  at(inst.args[1]), at(inst.args[0])));
 }
 
 /// Renders prefetching to the L2, one cache line a thread.

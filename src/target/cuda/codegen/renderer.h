@@ -1,6 +1,6 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
-// render_memory.cpp, render_chunks.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
+// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
 #include <functional>
 #include <map>
 #include <optional>
@@ -11,9 +11,19 @@
 
 #include "target/cuda/codegen/layout.h"
 #include "target/cuda/codegen/render.h"
+#include "target/cuda/codegen/runs.h"
 #include "target/cuda/codegen/scalar.h"
 
 namespace weft::target::cuda {
+
+/// Returns the text that copies a chunk in words; `from` and `to` point at its first element.
+std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false);
+/// Returns the 32 bits of a word whose elements all equal `number`; empty where elements are wider.
+std::optional<uint32_t> filling(Number number, Dtype t);
+/// Returns the text that copies a chunk only if `there`, in words, and fills it with `other` otherwise. It always reads
+/// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
+std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
+                     int64_t bytes, bool now = false);
 
 class Renderer {
  public:
@@ -88,18 +98,7 @@ class Renderer {
   int64_t divisor(Value v) const;
   void find_divisor(const Inst& inst);
 
-  // render_chunks.cpp
-  /// Of a tile's chunks: the difference of neighbours, and the largest power of two that divides each first element.
-  struct Chunks {
-    int64_t step, divisor;
-  };
-  std::optional<Chunks> chunks(Value v) const;
-  void find_chunks(const Inst& inst);
-  std::optional<Chunks> chunks_of(const Inst& inst, int vec) const;
-  /// Renders a gather by loads of words where its positions lie side by side in each chunk. Returns false elsewhere.
-  bool gather_words(const Inst& inst);
-
-  // render_memory.cpp
+  // render_memory.cpp: loads and stores
   struct Slice;
   Slice slice(const Inst& inst, const kernel::Type& tile, size_t first_limit, const Layout& make_layout);
   std::string memory_type(kernel::Ref ref) const;
@@ -116,8 +115,17 @@ class Renderer {
   void finish_copies();
   void load(const Inst& inst);
   void store(const Inst& inst);
+  std::string in_array(Value v, const std::string& element, int64_t registers);
+  // render_indexed.cpp: gathers and scatters
+  const Runs& runs(int64_t length);
+  bool in_runs(const Inst& inst, int64_t length);
+  int64_t run_of(const Inst& inst);
   void gather(const Inst& inst);
+  void gather_runs(const Inst& inst, int64_t length);
   void scatter(const Inst& inst);
+  void scatter_runs(const Inst& inst, int64_t length);
+
+  // render_memory.cpp: the rest
   void atomic_add(const Inst& inst);
   void prefetch(const Inst& inst);
   static std::string low_sum(Dtype t, std::span<const std::string> args);
@@ -201,8 +209,7 @@ class Renderer {
   std::vector<std::string> names_;
   std::vector<bool> splat_;  // tiles whose elements are all one scalar: the name is the scalar's
   std::vector<int64_t> divisors_;
-  std::map<Value, Chunks> chunks_;
-  std::map<Value, int64_t> constants_;  // of integers
+  std::map<int64_t, Runs> runs_;  // by length
   int64_t largest_tile_ = 1;
   // Bytes of shared memory that a matmul's ring needs, by the local buffer of its result.
   std::map<kernel::Ref, int64_t> rings_;

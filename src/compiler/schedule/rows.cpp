@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "compiler/schedule/concat_parts.h"
 #include "graph/table.h"
 #include "target/target.h"
 
@@ -74,8 +75,8 @@ bool all_static(std::span<const DomainVariable> vars) {
 }
 
 /// Sizes tiles for a block of threads: about four elements a thread, a whole row in registers if it fits, and enough
-/// programs to fill a GPU.
-void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
+/// programs to fill a GPU. A lane of a cut map computes an element of each of the `parts`.
+void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows, int64_t parts) {
   constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
@@ -85,7 +86,8 @@ void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows) {
   if (s.kind != RowClass::row) {
     const int64_t points = s.kind == RowClass::map ? total : rows;
     if (s.kind == RowClass::column) widest = 128;
-    while (widest > (s.kind == RowClass::map ? 128 : 32) && points / widest < programs_wanted) widest /= 2;
+    const int64_t narrowest = s.kind == RowClass::map ? std::max<int64_t>(32, 128 / parts) : 32;
+    while (widest > narrowest && points / widest < programs_wanted) widest /= 2;
   }
   s.width = s.dynamic ? widest : std::min(widest, extent);
   s.block = s.width;
@@ -306,7 +308,9 @@ RowSchedule with_halves(RowSchedule s, const AccessAnalysis& analysis, Group& gr
 /// one block. Needs static lengths.
 RowSchedule with_loop(RowSchedule s, const Ir& ir, const Grouping& grouping, Group& group,
                       std::span<const DomainVariable> rows, int64_t lanes) {
-  if (s.kind != RowClass::map || s.lane_axes == 0 || s.dynamic || s.halves > 1 || !all_static(group.domain)) return s;
+  if (s.kind != RowClass::map || s.lane_axes == 0 || s.dynamic || s.halves > 1 || s.parts >= 0 ||
+      !all_static(group.domain))
+    return s;
   const auto cut = rows.size() - static_cast<size_t>(s.lane_axes);
   s.loop =
       choose_map_loop(ir, grouping, group, rows.first(cut), rows.subspan(cut), {std::min(lanes, s.width), s.width});
@@ -316,17 +320,30 @@ RowSchedule with_loop(RowSchedule s, const Ir& ir, const Grouping& grouping, Gro
   return s;
 }
 
-}  // namespace
+/// Lets lanes of a cut map run along further axes until a block's threads have words of several elements. What is not
+/// one in memory then has runs as long as the last axis.
+void lengthen_lanes(RowSchedule& s, std::span<const DomainVariable> rows) {
+  constexpr int64_t enough = 256, word = 4;
+  while (s.lane_axes > 0 && static_cast<size_t>(s.lane_axes) < rows.size() && s.lane_extent < enough &&
+         s.lane_extent % word == 0) {
+    s.lane_axes += 1;
+    s.lane_extent *= rows[rows.size() - static_cast<size_t>(s.lane_axes)].extent.bound();
+  }
+}
 
-std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
-                                         Variant variant) {
+/// Chooses the schedule of the group's domain as it is. `parts`: the axis of which a program computes all positions
+/// (RowSchedule).
+std::optional<RowSchedule> schedule_domain(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
+                                           Variant variant, int parts) {
   constexpr double hopeless = 3;  // times the cost of the cheapest
   AccessAnalysis analysis(ir, grouping, group);
   std::vector<DomainVariable> rows, inner;
-  for (const DomainVariable& v : group.domain) (v.inner ? inner : rows).push_back(v);
+  for (size_t k = 0; k < group.domain.size(); ++k)
+    if (static_cast<int>(k) != parts) (group.domain[k].inner ? inner : rows).push_back(group.domain[k]);
   const bool many = target.machine().simt;
   const int64_t lanes = many ? 32 : target.machine().lanes(4);  // lanes worth filling
-  const std::vector<Candidate> candidates = candidates_of(analysis, rows, inner, extent_of(group.domain), lanes, many);
+  const int64_t total = extent_of(rows) * extent_of(inner);
+  const std::vector<Candidate> candidates = candidates_of(analysis, rows, inner, total, lanes, many);
   const Candidate* best = &candidates[0];
   if (group.has_columns()) {  // each program computes a part of the rows
     if (variant != Variant::heuristic) return {};
@@ -344,10 +361,12 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
   s.lane_extent = extent_of(best->vars);
   s.flops = analysis.flops;
   s.loads = static_cast<double>(analysis.touches.size());
+  s.parts = parts;
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) &&
-              all_static(best->vars);
+              all_static(best->vars) && parts < 0;
   if (many) {
-    size_for_blocks(s, extent_of(group.domain), extent_of(rows));
+    if (parts >= 0) lengthen_lanes(s, rows);
+    size_for_blocks(s, total, extent_of(rows), extent_of(group.domain) / std::max<int64_t>(1, total));
     if (s.kind == RowClass::row && gemv_only(ir, group))
       for_gemv(s, extent_of(rows),
                std::count_if(group.roots.begin(), group.roots.end(),
@@ -384,6 +403,16 @@ std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping,
     return {};
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
   return with_loop(with_halves(s, analysis, group), ir, grouping, group, rows, lanes);
+}
+
+}  // namespace
+
+std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
+                                         Variant variant) {
+  std::optional<RowSchedule> whole = schedule_domain(ir, grouping, group, target, variant, -1);
+  if (!whole || whole->kind != RowClass::map || whole->halves > 1 || !whole->loop.axes.empty()) return whole;
+  const int parts = cut_at_concats(ir, grouping, group, target.machine());
+  return parts < 0 ? whole : schedule_domain(ir, grouping, group, target, variant, parts);
 }
 
 }  // namespace weft::compiler

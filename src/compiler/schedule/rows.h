@@ -41,6 +41,7 @@ struct RowSchedule {
   // Map over one flat axis whose length is a kernel argument, so that one kernel serves all lengths.
   bool dynamic = false;
   MapLoop loop;      // map: a loop over row axes inside of each program
+  int parts = -1;    // map: position in the domain of the axis of which a program computes all positions; -1: none
   double flops = 0;  // per point of the domain
   double loads = 0;
 };
@@ -56,8 +57,9 @@ struct ColumnParts {
 /// Returns how warps share `columns` columns of `length` elements each, all of which are reduced.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
-/// Chooses the schedule of a group, which is the caller's own copy. Returns nothing if the group has no such variant,
-/// or if the variant's strides make it too expensive to be worth measuring.
+/// Chooses the schedule of a group, which is the caller's own copy: it may cut the group's domain (concat_parts.h).
+/// Returns nothing if the group has no such variant, or if the variant's strides make it too expensive to be worth
+/// measuring.
 std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
                                          Variant variant = Variant::heuristic);
 

@@ -112,6 +112,14 @@ Graph gathers() {
   return {{table, at, updates},
           {take(table, at, 0), scatter(ScatterMode::add, table, {at}, cast(updates, float32), {0})}};
 }
+/// Along the last axis and others, in parts of whole words and others.
+Graph concats() {
+  const Value x = param({6, 40, 64}, bfloat16), y = param({40, 32}), z = param({3, 50, 100}), q = param({3, 5, 33});
+  const Value a = slice_axis(x, 2, 0, 32), b = slice_axis(x, 2, 32, 32), c = cast(broadcast(y, {6, 40, 32}), bfloat16);
+  return {{x, y, z, q},
+          {concat({a * c, b + c}, 2), reshape(concat({b, a - c}, 2), {6, 40 * 64}), concat({z, z * z, z + z}, 2),
+           concat({z, z * 2.0}, 0), concat({q, q * q}, 2), concat({q, q + q}, 1)}};
+}
 Graph bits() {
   const Value key = param({2}, uint32);
   return {{key}, {random_bits(key, {1000, 5}), random_bits(key, {777}, Generator::philox)}};
@@ -183,6 +191,7 @@ std::vector<Case> cases() {
           {"cumulative reductions", cumulatives()},
           {"sorts", sorts()},
           {"gathers and scatters", gathers()},
+          {"concats", concats()},
           {"random bits", bits()},
           {"dropout", dropouts()},
           {"products", products()},

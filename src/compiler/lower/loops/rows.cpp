@@ -58,7 +58,8 @@ void RowLowering::order_passes() {
 
 void RowLowering::split_domain() {
   std::vector<DomainVariable> rows, inner;
-  for (const DomainVariable& v : group_.domain) (v.inner ? inner : rows).push_back(v);
+  for (size_t k = 0; k < group_.domain.size(); ++k)
+    if (static_cast<int>(k) != schedule_.parts) (group_.domain[k].inner ? inner : rows).push_back(group_.domain[k]);
   if (schedule_.kind == RowClass::row) {
     outer_ = rows;
     lanes_ = inner;
@@ -82,8 +83,10 @@ std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, E
 }
 
 /// Returns the statements with the domain variables in their indices replaced by digits of these numbers.
-std::vector<Statement> RowLowering::substituted(Expr program, Expr lane, Expr loop) {
+std::vector<Statement> RowLowering::substituted(Expr program, Expr lane, Expr loop, int64_t part) {
   std::map<int64_t, Expr> by_id;
+  if (schedule_.parts >= 0)
+    by_id[group_.domain[static_cast<size_t>(schedule_.parts)].var->value] = group_.cx->constant(part);
   const auto take_over = [&](const std::vector<DomainVariable>& vars, Expr number) {
     if (vars.empty()) return;
     std::vector<Expr> parts = digits(vars, number);
@@ -115,20 +118,9 @@ void RowLowering::substitute_domain() {
   program_ = variable("p", outer_, two_rows);
   lane_ = variable("x", lanes_, two_tiles);
   loop_ = variable("j", serial_, false);
-  if (schedule_.halves > 1)
-    other_half_ = substituted(two_rows ? program_ + icx.constant(extent_of(outer_) / 2) : program_,
-                              two_rows ? lane_ : lane_ + icx.constant(extent_of(lanes_) / 2), loop_);
+  if (two_rows) other_half_ = substituted(program_ + icx.constant(extent_of(outer_) / 2), lane_, loop_);
+  make_parts(two_tiles);
   statements_ = substituted(program_, lane_, loop_);
-}
-
-/// Calls emit() for the statements of the other half, if a program computes both. Values at equal indices are shared.
-template <class Emit>
-void RowLowering::for_other_half(Emit emit) {
-  if (other_half_.empty()) return;
-  for (const Statement& statement : statements_) emit_.forget(statement.root.node);
-  std::swap(statements_, other_half_);
-  emit();
-  std::swap(statements_, other_half_);
 }
 
 /// Chooses the form of the kernel and emits it.
@@ -178,7 +170,11 @@ Lowered RowLowering::run() {
   }
   if (inside == no_value) {
     passes();
-    if (one_tile()) for_other_half([&] { passes(); });
+    if (!other_half_.empty()) {  // values at equal indices are shared
+      for (const Statement& statement : statements_) emit_.forget(statement.root.node);
+      std::swap(statements_, other_half_);
+      passes();
+    }
   } else {
     emit_.push_scope();
     b.when(inside, [&] { passes(); });
@@ -196,8 +192,7 @@ int64_t RowLowering::reduction_order() const {
 }
 
 Lowered RowLowering::finish() {
-  const double points = static_cast<double>(extent_of(outer_)) * static_cast<double>(extent_of(lanes_)) *
-                        static_cast<double>(extent_of(serial_));
+  const double points = static_cast<double>(extent_of(group_.domain));
   Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
   lowered.reduction_order = reduction_order();
   if (dynamic_extent_) lowered.block = schedule_.block;
@@ -262,6 +257,8 @@ void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
   int64_t width = schedule_.width;
   hoist(p, {lane_});
+  hoist_parts({lane_});
+  if (whole_blocks()) return tiles_of_block();
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
   if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
   constexpr double long_arithmetic = 100;  // operations an element: random numbers take about two hundred
@@ -271,7 +268,6 @@ void RowLowering::lane_loop(int p) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
       step(p, {});
-      for_other_half([&] { step(p, {}); });
       emit_.pop_scope();
       return std::vector<Value>{};
     });
@@ -283,7 +279,6 @@ void RowLowering::lane_loop(int p) {
         emit_.push_scope();
         emit_.bind_lanes(lane_, at, width, no_value);
         std::vector<Value> next = step(p, values);
-        for_other_half([&] { step(p, {}); });
         emit_.pop_scope();
         return next;
       });
@@ -304,6 +299,29 @@ void RowLowering::lane_loop(int p) {
     emit_.pop_scope();
   }
   finish_reductions(p, carried);
+}
+
+/// Returns whether the blocks of a map consist of whole tiles, so that none has a remainder.
+bool RowLowering::whole_blocks() const {
+  return schedule_.kind == RowClass::map && blocks_ > 1 && !dynamic_extent_ && is_static(lanes_) &&
+         schedule_.lane_extent % schedule_.block == 0 && schedule_.block % schedule_.width == 0;
+}
+
+/// Emits the tiles of such a block: one, or a loop over them.
+void RowLowering::tiles_of_block() {
+  kernel::Builder& b = emit_.builder();
+  const auto tile = [&](Value at) {
+    emit_.push_scope();
+    emit_.bind_lanes(lane_, at, schedule_.width, no_value);
+    step(0, {});
+    emit_.pop_scope();
+  };
+  if (schedule_.block == schedule_.width) return tile(first_lane_);
+  b.loop(first_lane_, b.add(first_lane_, b.index(schedule_.block)), b.index(schedule_.width), {},
+         [&](Value at, const std::vector<Value>&) {
+           tile(at);
+           return std::vector<Value>{};
+         });
 }
 
 /// Emits pass p of a column kernel: lanes stay on the columns while a loop runs over the reduced elements. They are
@@ -482,6 +500,10 @@ bool RowLowering::sums_products(const Statement& statement) const {
 /// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since
 /// they may overwrite operands in place.
 std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
+  if (!parts_.empty()) {
+    step_parts();
+    return {};
+  }
   kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
   std::vector<std::pair<const Statement*, Value>> stores;

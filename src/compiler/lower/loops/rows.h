@@ -43,9 +43,7 @@ class RowLowering {
   void order_passes();
   void split_domain();
   void substitute_domain();
-  std::vector<Statement> substituted(ix::Expr program, ix::Expr lane, ix::Expr loop);
-  template <class Emit>
-  void for_other_half(Emit emit);
+  std::vector<Statement> substituted(ix::Expr program, ix::Expr lane, ix::Expr loop, int64_t part = 0);
   std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr linear);
   void bind_programs();
   kernel::Value lane_count();
@@ -53,6 +51,8 @@ class RowLowering {
   void passes();
   void pass(int p);
   void lane_loop(int p);
+  bool whole_blocks() const;
+  void tiles_of_block();
   void inner_loop(int p);
   size_t parts_of(size_t reductions) const;
   bool batches_loads(int p);
@@ -107,6 +107,11 @@ class RowLowering {
   std::vector<kernel::Value> row_values();
   void define_row_values(const std::vector<kernel::Value>& values);
 
+  // lower/loops/map_parts.cpp: maps whose programs compute all parts of the domain at one position
+  void make_parts(bool halves);
+  void step_parts();
+  void hoist_parts(const std::vector<ix::Expr>& varying);
+
   // lower/loops/map_loop.cpp: maps with a loop inside of each program
   void hoist_operands(const Statement& statement);
   void looped_map();
@@ -149,7 +154,8 @@ class RowLowering {
   Group& group_;
   RowSchedule schedule_;
   Emitter emit_;
-  std::vector<Statement> statements_, other_half_;  // the latter where a program computes two (RowSchedule::halves)
+  std::vector<Statement> statements_, other_half_;  // the latter where a program computes two rows (halves)
+  std::vector<std::vector<Statement>> parts_;       // of a map, where a program computes several (parts, halves)
   int passes_ = 0;
   std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
   ix::Expr program_, lane_, loop_;

@@ -144,6 +144,32 @@ TEST_CASE("kernels of rows, columns, maps and transposes compile for a GPU withi
   check_usage(offline.target(), 16);
 }
 
+TEST_CASE("maps that are cut at the borders of concats compile for a GPU within a budget of registers") {
+  if (no_compiler()) return;
+  const array x = random::normal({16, 12, 256, 64}, bfloat16), rows = random::normal({64, 2048}),
+              table = random::normal({4096, 64});
+  eval(x, rows, table);
+  const Offline offline;
+  const auto compiled = [](const array& in, const std::function<array(const array&)>& f) {
+    const auto program =
+        compile([&](const std::vector<array>& v) { return std::vector<array>{f(v[0])}; }, CompileOptions{});
+    CHECK_THROWS_AS(program({in}), std::runtime_error);
+  };
+  compiled(x, [](const array& v) { return fast::rope(v, 64, false, 10000.0f, 1, 0); });
+  compiled(rows, [](const array& v) {
+    return grad([](const array& z) {
+      const auto gates = split(z, 4, -1);
+      return sum(sigmoid(gates[0]) * tanh(gates[1]) + sigmoid(gates[2]) * tanh(gates[3]));
+    })(v);
+  });
+  compiled(table, [](const array& v) {
+    std::vector<array> all;
+    for (int k = 0; k < 27; ++k) all.push_back(v * static_cast<float>(k + 1));
+    return stack(all, 1);
+  });
+  check_usage(offline.target(), 3);
+}
+
 TEST_CASE("norms' derivatives keep a row and the sums along the rows in registers") {
   if (no_compiler()) return;
   for (const int width : {40, 80, 384, 512, 1280, 1600}) {

@@ -1,17 +1,17 @@
 // Rows of arrays that matmuls write or read begin at 16 bytes on GPUs, whatever their length.
 #include <set>
 
-#include "compiler/fusion/group.h"
-#include "compiler/rewrite/simplify.h"
+#include "compiler/pipeline.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/calls/call.h"
+#include "graph/derive/derive.h"
 #include "graph/instances.h"
+#include "graph/regions/composites.h"
 
 using namespace weft;
 using namespace weft::graph;
 using namespace weft::compiler::testing;
-using compiler::Ir;
 using compiler::NodeId;
 using graph::testing::Random;
 
@@ -27,6 +27,17 @@ Graph classifier(Dtype dtype, int64_t rows, int64_t depth, int64_t classes) {
   return {{x, w, bias}, {dot(gradient, w, {1}, {0}), dot(gradient, x, {0}, {0})}};
 }
 
+/// The mean cross-entropy of `classes` logits, and its gradients by x, w and bias.
+Graph language_model(int64_t batch, int64_t time, int64_t depth, int64_t classes) {
+  const Value x = parameter({{batch, time, depth}, bfloat16}), w = parameter({{classes, depth}, bfloat16}),
+              bias = parameter({{classes}, bfloat16}), targets = parameter({{batch, time}, int32});
+  const Value logits = dot(x, w, {2}, {1}) + broadcast(bias, {batch, time, classes});
+  const Value loss = sum(cast(cross_entropy(logits, targets), float32), {0, 1}) * (1.0 / double(batch * time));
+  Values results = pull_back(Values{loss}, Values{full({}, float32, Number::of_real(1))}, Values{x, w, bias});
+  results.push_back(loss);
+  return {{x, w, bias, targets}, std::move(results)};
+}
+
 /// An H200 whose library takes every product. Nothing is compiled.
 class Planned final : public target::Target {
  public:
@@ -38,17 +49,21 @@ class Planned final : public target::Target {
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
     return target::null().library(desc);
   }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
+    return target::null().call(desc);
+  }
   target::CompileStats stats() const override { return {}; }
 };
 
 /// Returns the strides of all values of this shape that lie in memory.
 std::set<Strides> strides_of(const Graph& g, const Shape& shape) {
   static auto& target = *new Planned;
-  const Ir ir = compiler::eliminate_dead_code(compiler::simplify(compiler::import({g, {}, {}})));
-  const compiler::Grouping grouping = compiler::group(ir, {}, {}, &target);
+  const compiler::Source source{g, {}, {}};
+  const compiler::Policy policy;
+  const compiler::Compilation made = compiler::run_passes({source, target, policy}, true);
   std::set<Strides> out;
-  for (NodeId id = 0; id < ir.size(); ++id)
-    if (grouping.is_root[id] && ir[id].type.shape == shape) out.insert(grouping.strides[id]);
+  for (NodeId id = 0; id < made.ir.size(); ++id)
+    if (made.grouping.is_root[id] && made.ir[id].type.shape == shape) out.insert(made.grouping.strides[id]);
   return out;
 }
 
@@ -125,6 +140,11 @@ TEST_CASE("the rows of what matmuls write and read begin at 16 bytes") {
   CHECK(strides_of(classifier(bfloat16, 8192, 768, 30522), {8192, 30522}) == std::set<Strides>{{30528, 1}});
   CHECK(strides_of(classifier(bfloat16, 8192, 768, 30528), {8192, 30528}) == std::set<Strides>{{30528, 1}});
   CHECK(strides_of(classifier(float16, 4096, 512, 50257), {4096, 50257}) == std::set<Strides>{{50264, 1}});
+}
+
+TEST_CASE("logits and their gradient have padded rows, through the loss of a language model") {
+  CHECK(strides_of(language_model(64, 128, 768, 30522), {64, 128, 30522}) ==
+        std::set<Strides>{{128 * 30528, 30528, 1}});
 }
 
 TEST_CASE("small matmuls, products in float32 and outputs keep dense rows") {

@@ -27,23 +27,36 @@ double flops_of(const Ir& ir, NodeId dot) {
 class PaddedValues {
  public:
   PaddedValues(const Ir& ir, const Users& users, const target::Machine& machine, const Numerics& numerics)
-      : ir_(ir), users_(users), machine_(machine), numerics_(numerics) {}
+      : ir_(ir), users_(users), machine_(machine), numerics_(numerics), dot_of_(ir.nodes.size()) {}
 
-  /// Returns by node whether a matmul reads it, or it is computed from a matmul's result alone by elementwise
-  /// operators, and its rows may lie apart.
-  NodeFlags run() const {
-    NodeFlags made(ir_.nodes.size()), padded(ir_.nodes.size());
+  /// Returns the strides that nodes should have; empty for all that stay as they are.
+  NodeStrides run() {
+    NodeStrides out(ir_.nodes.size());
     for (NodeId id = 0; id < ir_.size(); ++id) {
-      const IrNode& n = ir_[id];
-      made[id] = is_worth(id) || (is_elementwise(n.op) && std::any_of(n.inputs.begin(), n.inputs.end(), [&](int input) {
-                                    return made[static_cast<size_t>(input)] && ir_[input].type.shape == n.type.shape;
-                                  }));
-      padded[id] = is_misaligned(id) && reads_by_element(id) && (made[id] || read_by_matmul(id));
+      dot_of_[id] = find_dot(id);
+      if (!is_misaligned(id) || !reads_by_element(id) || (dot_of_[id] < 0 && !read_by_matmul(id))) continue;
+      const Shape& shape = ir_[id].type.shape;
+      if (dot_of_[id] < 0 || preferred_strides(ir_, users_, id) == row_major_strides(shape))
+        out[id] = padded_strides(shape, row_alignment / ir_[id].type.dtype.size());
     }
-    return padded;
+    return out;
   }
 
  private:
+  /// Returns the matmul that a value may be the result of, with an epilogue: a chain of elementwise operators whose
+  /// other operands come before the matmul. -1: none.
+  NodeId find_dot(NodeId id) const {
+    const IrNode& n = ir_[id];
+    if (is_worth(id)) return id;
+    NodeId dot{};
+    if (!is_elementwise(n.op)) return dot;
+    for (const NodeId input : n.inputs)
+      if (ir_[input].type.shape == n.type.shape) dot = std::max(dot, dot_of_[input]);
+    for (const NodeId input : n.inputs)
+      if (dot_of_[input] < 0 && input > dot) return {};
+    return dot;
+  }
+
   /// Returns whether a node is a matmul on tensor cores that takes longer than a launch.
   bool is_worth(NodeId id) const {
     if (ir_[id].op != Op::dot) return false;
@@ -61,14 +74,15 @@ class PaddedValues {
     return row > row_alignment && row % row_alignment != 0 && type.dtype != complex64;
   }
 
-  /// Returns whether all that reads the value finds an element by its index: matmuls, elementwise operators and
-  /// reductions do, calls and scatters want the whole array without gaps.
+  /// Returns whether all that reads the value finds an element by its index: matmuls, elementwise operators, reductions
+  /// and gathers do, calls and scatters want the whole array without gaps.
   bool reads_by_element(NodeId id) const {
     const std::span<const NodeId> readers = users_[id];
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       const Op op = ir_[reader].op;
       if (op == Op::bitcast || op == Op::concat) return false;
-      return op == Op::dot || op == Op::reduce || is_elementwise(op) || (is_movement(op) && reads_by_element(reader));
+      return op == Op::dot || op == Op::reduce || op == Op::gather || is_elementwise(op) ||
+             (is_movement(op) && reads_by_element(reader));
     });
   }
 
@@ -83,18 +97,16 @@ class PaddedValues {
   const Users& users_;
   const target::Machine& machine_;
   const Numerics& numerics_;
+  IndexedVector<NodeId, NodeId> dot_of_;  // by node, see find_dot
 };
 
 }  // namespace
 
 void Grouper::pad_rows() {
   if (!target_ || !target_->machine().simt) return;
-  const NodeFlags padded = PaddedValues(ir_, users_, target_->machine(), policy_.numerics).run();
-  for (NodeId id = 0; id < ir_.size(); ++id) {
-    if (!padded[id] || !strides_[id].empty()) continue;
-    if (preferred_strides(ir_, users_, id) == row_major_strides(ir_[id].type.shape))
-      strides_[id] = padded_strides(ir_[id].type.shape, row_alignment / ir_[id].type.dtype.size());
-  }
+  NodeStrides padded = PaddedValues(ir_, users_, target_->machine(), policy_.numerics).run();
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (strides_[id].empty()) strides_[id] = std::move(padded[id]);
 }
 
 }  // namespace weft::compiler

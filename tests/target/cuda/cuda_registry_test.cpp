@@ -241,6 +241,23 @@ TEST_CASE("candidates: the fastest runs, the first before anything is measured")
   CHECK(loses->name() == "library");
 }
 
+TEST_CASE("candidates: short launches are timed in bursts, so that waiting for the host does not count") {
+  /// The host's delay before the first launch, and the milliseconds of each.
+  struct Queue final : cuda::LaunchTimer {
+    bool may_measure() const override { return true; }
+    float milliseconds(const std::function<bool()>& launch) override {
+      launches = 0;
+      launch();
+      return (last == 0 ? 0.001f : 0.006f) + static_cast<float>(launches) * (last == 0 ? 0.005f : 0.002f);
+    }
+    size_t last = 0;
+    int launches = 0;
+  } queue;
+  const auto launch = [&](size_t k) { return queue.last = k, ++queue.launches, true; };
+  CHECK(queue.milliseconds([&] { return launch(0); }) < queue.milliseconds([&] { return launch(1); }));
+  CHECK(cuda::fastest(queue, 2, launch) == 1);
+}
+
 TEST_CASE("candidates: a choice is recorded, and holds for the versions among which it was made") {
   Contest contest;
   const Digest key = fresh_key();

@@ -34,8 +34,9 @@ class EventTimer final : public LaunchTimer {
   EventHandle start_ = nullptr, stop_ = nullptr;
 };
 
-/// Runs each of `count` candidates a few times and returns the one with the shortest run. `launch` enqueues a candidate
-/// and returns whether it could. A candidate that is much slower in its first run is not repeated.
+/// Runs each of `count` candidates a few times, short ones in bursts, and returns the one with the shortest run.
+/// `launch` enqueues a candidate and returns whether it could. A candidate that is much slower at first is not
+/// repeated.
 size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch);
 
 }  // namespace weft::target::cuda

@@ -129,9 +129,10 @@ std::optional<GemmForm> gemm_form(const DotDesc& desc, DotDesc* merged) {
   const bool sums = d.sum == kernel::OperandSum::c;
   if (!half || !axes.empty() || !(sums || d.sum == kernel::OperandSum::none) || d.scales != 0) return std::nullopt;
   if (sums && d.m % kernel::rows_of_a_sum != 0) return std::nullopt;
-  if (d.m < 1 || d.n < 8 || d.k < 1 || d.n % 8 != 0 || std::max({d.m, d.n, d.k}) > (int64_t{1} << 30))
-    return std::nullopt;
+  if (d.m < 1 || d.n < 8 || d.k < 1 || std::max({d.m, d.n, d.k}) > (int64_t{1} << 30)) return std::nullopt;
   if (d.c_n != 1 || d.c_m < d.n || d.c_m % 8 != 0) return std::nullopt;
+  // The epilogue stores eight columns at once, the last ones also into the padding of C's rows. It reads two biases.
+  if (d.n % 8 != 0 && (d.c_m != tiles_of(d.n, 8) * 8 || (d.bias && d.n % 2 != 0))) return std::nullopt;
   if (d.activation != Activation::none && d.activation != Activation::relu && d.activation != Activation::gelu_tanh)
     return std::nullopt;
   if (d.residual && d.activation != Activation::none) return std::nullopt;
@@ -156,7 +157,9 @@ bool gemm_may_win(const DotDesc& d, int64_t sms) {
                 waves = tiles_of(tiles, sms);
   const double used = static_cast<double>(d.m) * static_cast<double>(d.n) /
                       static_cast<double>(waves * sms * GemmForm::tile_m * GemmForm::max_tile_n);
-  return d.flops() >= least_flops && used >= least_used;
+  // cuBLASLt is three times slower where contiguous extents are not whole 16 bytes, although lines are.
+  const bool whole = d.n % 8 == 0 && (d.k % 8 == 0 || (d.a_k != 1 && d.b_k != 1)) && (d.m % 8 == 0 || d.a_m != 1);
+  return d.flops() >= least_flops && (used >= least_used || !whole);
 }
 
 std::optional<Match> match_gemm(const Work& work, const Machine& machine) {

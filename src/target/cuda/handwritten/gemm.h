@@ -3,9 +3,10 @@
 // describes the kernel.
 //
 // It takes a matmul whose A, B and C have one 16-bit dtype and whose batch axes merge with rows. A and B are contiguous
-// along one axis, C along its columns; lines begin at multiples of 16 bytes. The epilogue is a bias with relu or tanh
-// gelu (also with the pre-activation stored, or with gelu's derivative as a factor), or a residual, and optionally the
-// sums of each 128 rows of C. The sum is rounded to C's dtype before an activation or a residual.
+// along one axis, C along its columns; lines begin at multiples of 16 bytes, and may end anywhere. The epilogue is a
+// bias with relu or tanh gelu (also with the pre-activation stored, or with gelu's derivative as a factor), or a
+// residual, and optionally the sums of each 128 rows of C. The sum is rounded to C's dtype before an activation or a
+// residual.
 #include <optional>
 #include <string>
 

@@ -365,6 +365,8 @@ TEST_CASE("what rides on a product gives what it would alone, by a library and b
   std::vector<HostTensor> inputs{values({48, 40}, 0.7), values({64, 40}, 1.3), values({64}, 2.1),
                                  values({48, 64}, 0.3)};
   Value y = dot(x, w, {1}, {1}) + broadcast(b, {48, 64});
+  // A GPU's library computes a prefix in float32, and a second launch the rest.
+  const int most = weft::test::target_under_test().machine().simt ? 2 : 1;
   for (bool libraries : {true, false})
     for (Value result :
          {gelu_tanh(y) + r, gelu(y), tanh(y), unary(Op::sigmoid, y) + r, binary(Op::max, y, zeros_like(y)), r + y}) {
@@ -372,12 +374,12 @@ TEST_CASE("what rides on a product gives what it would alone, by a library and b
       Policy policy;
       policy.libraries = libraries;
       auto got = compile_and_run(g, inputs, {}, policy);
-      CHECK(got.program->stats().count() == 1);
+      CHECK(got.program->stats().count() <= (libraries ? most : 1));
       auto error = difference(got.outputs[0], evaluate_reference(g, inputs)[0], 8, 4e-6);
       CHECK_MESSAGE(error.empty(), error);
       // The residual is state that the result replaces.
       auto program = build({g, {}, {{0, 3}}}, weft::test::target_under_test(), policy);
-      CHECK(program->stats().count() == 1);
+      CHECK(program->stats().count() <= (libraries ? most : 1));
       std::vector<Storage> storages;
       for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
       auto updated = program->run(storages);

@@ -1,8 +1,7 @@
 // The cumulative class: an axis reduced up to each of its elements. If the axis is innermost in memory, lanes run along
 // it: a block is reduced in registers, by doubling or by a butterfly, and the total of all earlier blocks is carried.
-// Otherwise lanes run along the
-// axes inside it, and the loop along the axis carries a tile. Each row or panel is one program, so the bits depend on
-// the shape alone. The operand's expression is computed inline.
+// Otherwise lanes run along the axes inside it, and the loop along the axis carries a tile. Each row or panel is one
+// program, so the bits depend on the shape alone. The operand's expression is computed inline.
 #include <algorithm>
 
 #include "base/error.h"
@@ -79,7 +78,7 @@ class CumulativeLowering {
     return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
   }
 
-  /// A block's cumulative reduction (lane l combines the lanes up to it) and its total, the same in all lanes.
+  /// A block's cumulative reduction (lane l combines the lanes up to it), and its total in all lanes if it was computed.
   struct Block {
     Value upto, total;
   };
@@ -97,7 +96,7 @@ class CumulativeLowering {
                                      : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
       v = b_.select(reached, next, v);
     }
-    return {v, b_.broadcast(b_.extract(v, reverse_ ? 0 : width - 1), {width})};
+    return {v, kernel::no_value};
   }
 
   /// Reduces a block by a butterfly. A step exchanges the totals of neighbouring runs of lanes, after which every lane
@@ -137,7 +136,10 @@ class CumulativeLowering {
       const Block own = by_butterfly() ? exchanged(v, width) : doubled(v, width);
       const Value upto = combine(before, own.upto);
       emit_.store(node_, index, exclusive_ ? b_.shift(upto, before, reverse_ ? -1 : 1) : upto, false);
-      const Value next = combine(before, own.total);
+      // The last lane has the carried total already; a butterfly's total saves waiting for it.
+      const bool known = own.total != kernel::no_value;
+      const Value next = known ? combine(before, own.total)
+                               : b_.broadcast(b_.extract(upto, reverse_ ? 0 : width - 1), {width});
       emit_.pop_scope();
       return std::vector<Value>{next};
     });

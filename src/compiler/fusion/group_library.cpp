@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "compiler/fusion/grouper.h"
 #include "compiler/region/dot_prologue.h"
@@ -81,12 +82,25 @@ bool Grouper::generated_wins(const DotRegion& generated, const DotRegion& asked)
   return one_launch < two_launches;
 }
 
-/// Returns the seconds that the arithmetic of a region's values takes on the machine's vector units.
+/// Returns the seconds that the arithmetic of a region's values takes on the machine's vector units, with what they
+/// compute from arrays that they read.
 double Grouper::epilogue_seconds(const DotRegion& region) const {
   const double rate = target_->machine().peak.f32 / 2;  // instructions: the peak counts a multiply-add as two
+  const Shape& shape = ir_[region.dot].type.shape;
+  const std::set<NodeId> stored(region.made.begin(), region.made.end());
+  std::set<NodeId> counted;
+  std::vector<NodeId> pending(region.values.begin(), region.values.end());
   double operations = 0;
-  for (const NodeId id : region.values) operations += operations_of(ir_[id]);
-  return rate > 0 ? operations * static_cast<double>(volume(ir_[region.dot].type.shape)) / rate : 0;
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    const bool computed = is_elementwise(ir_[id].op) && ir_[id].type.shape == shape && !stored.contains(id);
+    const bool inside = std::find(region.values.begin(), region.values.end(), id) != region.values.end();
+    if (!computed || (base_root_[id] && !inside) || !counted.insert(id).second) continue;
+    operations += operations_of(ir_[id]);
+    pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
+  }
+  return rate > 0 ? operations * static_cast<double>(volume(shape)) / rate : 0;
 }
 
 /// Returns the layout that the results of a region share: one that is given, that of an array which is read beside them

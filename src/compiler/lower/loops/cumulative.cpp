@@ -78,7 +78,8 @@ class CumulativeLowering {
     return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
   }
 
-  /// A block's cumulative reduction (lane l combines the lanes up to it), and its total in all lanes if it was computed.
+  /// A block's cumulative reduction (lane l combines the lanes up to it), and its total in all lanes if it was
+  /// computed.
   struct Block {
     Value upto, total;
   };
@@ -138,8 +139,8 @@ class CumulativeLowering {
       emit_.store(node_, index, exclusive_ ? b_.shift(upto, before, reverse_ ? -1 : 1) : upto, false);
       // The last lane has the carried total already; a butterfly's total saves waiting for it.
       const bool known = own.total != kernel::no_value;
-      const Value next = known ? combine(before, own.total)
-                               : b_.broadcast(b_.extract(upto, reverse_ ? 0 : width - 1), {width});
+      const Value next =
+          known ? combine(before, own.total) : b_.broadcast(b_.extract(upto, reverse_ ? 0 : width - 1), {width});
       emit_.pop_scope();
       return std::vector<Value>{next};
     });

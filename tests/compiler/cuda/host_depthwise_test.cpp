@@ -1,6 +1,6 @@
-// The hand-written kernels for depthwise convolutions (target/cuda/handwritten/depthwise.h), run on the CPU thread by
-// thread, against float64: dtypes, axes, strides, dilations, padding, and every way in which channels, outputs and
-// parts may be left over.
+// The hand-written kernels for depthwise convolutions (target/cuda/handwritten/convolution/depthwise.h), run on the CPU
+// thread by thread, against float64: dtypes, axes, strides, dilations, padding, and every way in which channels,
+// outputs and parts may be left over.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 #include "compiler/support.h"
 #include "graph/regions/convolution.h"
 #include "graph/rows.h"
-#include "target/cuda/handwritten/depthwise.h"
+#include "target/cuda/handwritten/convolution/depthwise.h"
 
 using namespace weft;
 using namespace weft::compiler::testing;

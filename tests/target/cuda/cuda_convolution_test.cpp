@@ -1,7 +1,7 @@
-// The hand-written kernel for convolutions of few channels (target/cuda/handwritten/convolution.h): what it takes, that
-// its sums stay in registers, and what it computes, against float64.
+// The hand-written kernel for convolutions of few channels (target/cuda/handwritten/convolution/convolution.h): what it
+// takes, that its sums stay in registers, and what it computes, against float64.
 #include "target/cuda/driver/nvrtc.h"
-#include "target/cuda/handwritten/convolution.h"
+#include "target/cuda/handwritten/convolution/convolution.h"
 #include "target/cuda/handwritten/loaded.h"
 #include "target/own_call.h"
 

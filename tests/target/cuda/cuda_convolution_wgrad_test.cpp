@@ -1,7 +1,8 @@
-// The hand-written kernels for gradients of convolutions' weights (target/cuda/handwritten/convolution_wgrad.h): what
-// they take, that their sums stay in registers, and what they compute, against float64.
+// The hand-written kernels for gradients of convolutions' weights
+// (target/cuda/handwritten/convolution/convolution_wgrad.h): what they take, that their sums stay in registers, and
+// what they compute, against float64.
 #include "target/cuda/driver/nvrtc.h"
-#include "target/cuda/handwritten/convolution_wgrad.h"
+#include "target/cuda/handwritten/convolution/convolution_wgrad.h"
 #include "target/cuda/handwritten/loaded.h"
 #include "target/own_call.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "target/cuda/codegen/source.h"
-#include "target/cuda/handwritten/convolution.h"
-#include "target/cuda/handwritten/convolution_wgrad.h"
-#include "target/cuda/handwritten/depthwise.h"
+#include "target/cuda/handwritten/convolution/convolution.h"
+#include "target/cuda/handwritten/convolution/convolution_wgrad.h"
+#include "target/cuda/handwritten/convolution/depthwise.h"
 #include "target/cuda/handwritten/gemm.h"
 #include "target/cuda/handwritten/scatter_add_rows.h"
 
@@ -16,10 +16,10 @@ namespace {
 
 constexpr HandwrittenKernel table[] = {
     {"gemm", 4, "gemm.cu", match_gemm},
-    {"convolution", 2, "convolution.cu", match_convolution},
-    {"convolution_wgrad", 2, "convolution_wgrad.cu", match_convolution_wgrad},
-    {"depthwise", 2, "depthwise.cu", match_depthwise},
-    {"depthwise_weights", 2, "depthwise_weights.cu", match_depthwise_weights},
+    {"convolution", 2, "convolution/convolution.cu", match_convolution},
+    {"convolution_wgrad", 2, "convolution/convolution_wgrad.cu", match_convolution_wgrad},
+    {"depthwise", 2, "convolution/depthwise.cu", match_depthwise},
+    {"depthwise_weights", 2, "convolution/depthwise_weights.cu", match_depthwise_weights},
     {"scatter_add_rows", 2, "scatter_add_rows.cu", match_scatter_add_rows, true},
     {"linalg", 1, "linalg.cu", nullptr},
 };

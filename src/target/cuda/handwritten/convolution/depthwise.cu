@@ -13,7 +13,7 @@
 //
 // Parameters, defined in front of this file (depthwise.cpp), besides those of depthwise.cuh:
 //   int places                   runs of a block
-#include "target/cuda/handwritten/depthwise.cuh"
+#include "target/cuda/handwritten/convolution/depthwise.cuh"
 
 constexpr int threads = tile * places;
 constexpr int pitch = tile_channels + 4;  // of a tap: those side by side begin in other banks

@@ -1,4 +1,4 @@
-#include "target/cuda/handwritten/convolution.h"
+#include "target/cuda/handwritten/convolution/convolution.h"
 
 #include <fmt/format.h>
 

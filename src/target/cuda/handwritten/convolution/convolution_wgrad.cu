@@ -32,7 +32,7 @@
 //   int depth                                pixels of a tile, rounded up to whole steps of 8 for each part
 //   int stages, stage_bytes, shared_bytes
 #include "target/cuda/codegen/prelude.cuh"
-#include "target/cuda/handwritten/tf32.cuh"
+#include "target/cuda/handwritten/convolution/tf32.cuh"
 
 constexpr int pixels = tile_rows * tile_columns, taps = filter_rows * filter_columns;
 constexpr int reach_rows = (tile_rows - 1) * stride_rows + (filter_rows - 1) * dilation_rows + 1;

@@ -33,7 +33,7 @@
 //   int plane_bytes, weight_bytes, shared_bytes
 //   void wgmma(f32 (&sum)[out / 8][4], u64 a, u64 b, int accumulate)       one wgmma.m64n{out}k8
 #include "target/cuda/codegen/prelude.cuh"
-#include "target/cuda/handwritten/tf32.cuh"
+#include "target/cuda/handwritten/convolution/tf32.cuh"
 
 constexpr int taps = filter_rows * filter_columns;
 constexpr int tile = 128;  // pixels

@@ -13,7 +13,7 @@
 //
 // Parameters, defined in front of this file (depthwise.cpp), besides those of depthwise.cuh:
 //   int slots                    runs that a block goes through at a time
-#include "target/cuda/handwritten/depthwise.cuh"
+#include "target/cuda/handwritten/convolution/depthwise.cuh"
 
 constexpr int threads = tile * filter_rows * slots;
 

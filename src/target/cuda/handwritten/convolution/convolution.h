@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kernel/describe/desc.h"
-#include "target/cuda/handwritten/registry.h"
+#include "target/cuda/driver/match.h"
 
 namespace weft::target::cuda {
 

@@ -1,4 +1,4 @@
-#include "target/cuda/handwritten/convolution_wgrad.h"
+#include "target/cuda/handwritten/convolution/convolution_wgrad.h"
 
 #include <fmt/format.h>
 
@@ -95,26 +95,14 @@ std::string WgradForm::symbol() const {
 }
 
 std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared_bytes) {
-  if (desc.name != "convolution_weights" || !desc.numerics.tf32 || desc.integers.empty() || desc.integers[0] != 1)
+  const std::optional<ConvolutionWindows> windows = windows_of(desc);
+  if (!windows || desc.name != "convolution_weights" || !desc.numerics.tf32 || desc.integers[0] != 1)
     return std::nullopt;
-  const size_t space = (desc.integers.size() - 1) / 5;
-  if (space < 1 || space > 2) return std::nullopt;
   for (const auto& a : {desc.inputs[0], desc.inputs[1], desc.outputs[0]})
-    if (a.dtype != float32 || std::any_of(a.extents.begin(), a.extents.end(), [](int64_t e) { return e < 1; }))
-      return std::nullopt;
+    if (a.dtype != float32) return std::nullopt;
   const auto &x = desc.inputs[0].extents, &g = desc.inputs[1].extents, &w = desc.outputs[0].extents;
-  WgradForm f;
+  WgradForm f{*windows};
   f.in = x.back(), f.out = g.back();
-  // A convolution over one axis of space gets a leading axis of one element.
-  f.input = f.output = f.kernel = f.stride = f.dilation = {1, 1};
-  f.low = {0, 0};
-  for (size_t k = 0; k < space; ++k) {
-    const size_t axis = 2 - space + k;
-    const auto integer = [&](size_t what) { return desc.integers[1 + what * space + k]; };
-    f.input[axis] = x[1 + k], f.output[axis] = g[1 + k], f.kernel[axis] = w[1 + k];
-    f.stride[axis] = integer(0), f.low[axis] = integer(1), f.dilation[axis] = integer(3);
-    if (f.low[axis] < 0 || integer(2) < 0 || integer(4) != 1) return std::nullopt;
-  }
   if (f.in % channels_of_warp != 0 || f.out % channels_of_warp != 0 || w.back() != f.in) return std::nullopt;
   constexpr int64_t most = int64_t{1} << 30;
   if (f.input[0] * f.input[1] * f.in > most || f.output[0] * f.output[1] * f.out > most ||

@@ -1,4 +1,4 @@
-#include "target/cuda/handwritten/depthwise.h"
+#include "target/cuda/handwritten/convolution/depthwise.h"
 
 #include <fmt/format.h>
 
@@ -89,30 +89,17 @@ std::string DepthwiseForm::symbol(const std::string& name) const {
 }
 
 std::optional<DepthwiseForm> depthwise_form(const kernel::CallDesc& desc, int64_t processors) {
-  const bool weights = desc.name == "convolution_weights";
-  if ((desc.name != "convolution" && !weights) || desc.integers.empty()) return std::nullopt;
-  const size_t space = (desc.integers.size() - 1) / 5;
-  if (space < 1 || space > 2) return std::nullopt;
-  DepthwiseForm f;
+  const std::optional<ConvolutionWindows> windows = windows_of(desc);
+  if (!windows) return std::nullopt;
+  DepthwiseForm f{*windows};
   f.dtype = desc.inputs[0].dtype;
   if (f.dtype != float32 && f.dtype != bfloat16 && f.dtype != float16) return std::nullopt;
-  for (const auto& a : {desc.inputs[0], desc.inputs[1], desc.outputs[0]})
-    if (a.dtype != f.dtype || std::any_of(a.extents.begin(), a.extents.end(), [](int64_t e) { return e < 1; }))
-      return std::nullopt;
+  if (desc.inputs[1].dtype != f.dtype || desc.outputs[0].dtype != f.dtype) return std::nullopt;
+  const bool weights = desc.name == "convolution_weights";
   const auto &x = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents,
              &w = weights ? result : second, &y = weights ? second : result;
   f.images = x[0], f.channels = x.back();
   if (desc.integers[0] != f.channels || y.back() != f.channels || w.back() != 1) return std::nullopt;
-  // A convolution over one axis of space gets a leading axis of one element.
-  f.input = f.output = f.kernel = f.stride = f.dilation = {1, 1};
-  f.low = {0, 0};
-  for (size_t k = 0; k < space; ++k) {
-    const size_t axis = 2 - space + k;
-    const auto integer = [&](size_t what) { return desc.integers[1 + what * space + k]; };
-    f.input[axis] = x[1 + k], f.output[axis] = y[1 + k], f.kernel[axis] = w[1 + k];
-    f.stride[axis] = integer(0), f.low[axis] = integer(1), f.dilation[axis] = integer(3);
-    if (f.low[axis] < 0 || integer(2) < 0 || integer(4) != 1) return std::nullopt;
-  }
   // Indices within an image, of runs and of weights have 32 bits.
   constexpr int64_t most = int64_t{1} << 30;
   if (f.kernel[1] > most_columns || f.input[0] * f.input[1] * f.channels > most ||

@@ -11,16 +11,15 @@
 #include <string>
 
 #include "kernel/describe/desc.h"
-#include "target/cuda/handwritten/registry.h"
+#include "target/cuda/driver/match.h"
+#include "target/cuda/handwritten/convolution/windows.h"
 
 namespace weft::target::cuda {
 
-/// What a kernel is specialized for, two axes of space each; the number of images is an argument.
-struct DepthwiseForm {
-  using Pair = std::array<int64_t, 2>;
-  Dtype dtype;
+/// What a kernel is specialized for; the number of images is an argument.
+struct DepthwiseForm : ConvolutionWindows {
+  Dtype dtype = float32;
   int64_t images = 0, channels = 0;
-  Pair input, output, kernel, stride, dilation, low;
   int64_t vector = 1;  // neighbouring channels of a thread
   int64_t tile = 1;    // vectors of a block
   int64_t run = 1;     // neighbouring outputs of a thread

@@ -8,15 +8,14 @@
 #include <string>
 
 #include "kernel/describe/desc.h"
-#include "target/cuda/handwritten/registry.h"
+#include "target/cuda/driver/match.h"
+#include "target/cuda/handwritten/convolution/windows.h"
 
 namespace weft::target::cuda {
 
-/// What a kernel is specialized for, two axes of space each; the number of images is an argument.
-struct WgradForm {
-  using Pair = std::array<int64_t, 2>;
-  Pair input, output, kernel, stride, dilation, low;
-  int64_t in, out;  // channels
+/// What a kernel is specialized for; the number of images is an argument.
+struct WgradForm : ConvolutionWindows {
+  int64_t in = 0, out = 0;  // channels
   // How the work is split.
   Pair tile{};         // of the output
   int64_t taps = 0;    // taps of one warp

@@ -52,7 +52,10 @@ TEST_CASE("claims about the chunks of random indices hold for their values") {
   for (int repeat = 0; repeat < 300; ++repeat) {
     Builder b("indices");
     const Ref out = b.param("p0", int64, true);
-    std::vector<Value> values{b.add(b.arange(width), b.broadcast(b.mul(b.program_id(), b.index(width)), {width}))};
+    const auto of_program = [&](int64_t factor) {
+      return b.broadcast(b.mul(b.program_id(), b.index(factor)), {width});
+    };
+    std::vector<Value> values{b.add(b.arange(width), of_program(width)), of_program(8)};
     while (values.size() < 6) {
       const Value v = random_value(b, r, values);
       if (b.type(v).rank() == 1 && b.type(v).dtype == int64) values.push_back(v);
@@ -92,4 +95,20 @@ TEST_CASE("positions in parts of rows come in runs, and so do borders between pa
   CHECK(runs.uniform(first));
   CHECK(runs.uniform(second));
   CHECK_FALSE(runs.uniform(odd));
+}
+
+TEST_CASE("a quotient keeps a divisor where the other is a power of two alone") {
+  Builder b("quotients");
+  const Ref out = b.param("p0", int64, true);
+  const Value eights = b.broadcast(b.mul(b.program_id(), b.index(32)), {width}), lane = b.arange(width);
+  const auto plus_quotient = [&](int64_t by) {
+    return b.add(lane, b.scalar(ScalarOp::floordiv, {eights, b.broadcast(b.index(by), {width})}));
+  };
+  const Value third = plus_quotient(3), twelfth = plus_quotient(12), fourth = plus_quotient(4);
+  for (const Value v : {third, twelfth, fourth}) b.store(out, v, b.index(0), {1});
+  const Kernel kernel = b.finish();
+  const Runs runs(kernel, 8);
+  CHECK_FALSE(runs.consecutive(third));  // 32 / 3 = 10
+  CHECK_FALSE(runs.consecutive(twelfth));
+  CHECK(runs.consecutive(fourth));
 }

@@ -89,9 +89,11 @@ Runs::Fact Runs::sum(const Fact& a, const Fact& b, bool minus) const {
 
 /// Returns a / b: consecutive elements that lie between two multiples of b have one quotient.
 Runs::Fact Runs::quotient(const Fact& a, const Fact& b) const {
-  if (a.form == Form::uniform && b.form == Form::uniform)
-    return {
-        Form::uniform, b.known && *b.known > 0 ? std::max<int64_t>(1, a.divisor / power_of_two_of(*b.known)) : 1, {}};
+  if (a.form == Form::uniform && b.form == Form::uniform) {
+    // Only powers of two leave something of a's divisor for sure: 8 / 3 is 2.
+    const bool exact = b.known && *b.known > 0 && power_of_two_of(*b.known) == *b.known;
+    return {Form::uniform, exact ? std::max<int64_t>(1, a.divisor / *b.known) : 1, {}};
+  }
   const bool within =
       a.form == Form::consecutive && a.divisor >= length_ && b.known && *b.known > 0 && *b.known % length_ == 0;
   return {within ? Form::uniform : Form::varying, 1, {}};

@@ -15,7 +15,7 @@ using ix::Expr;
 constexpr int64_t most_values = 32;     // elements of results and loads that a thread computes at one position
 constexpr int64_t narrowest_part = 32;  // lanes of a GPU's tile, where parts do not consist of whole words
 constexpr int64_t word = 4;             // elements
-constexpr int most_splits = 4;
+constexpr int most_axis_splits = 4;
 
 /// Where a concat is read along its axis, and the extents of its operands there.
 struct ConcatRead {
@@ -163,7 +163,7 @@ int cut_at_concats(const Ir& ir, const Grouping& grouping, Group& group, const t
   const std::vector<Root> roots = group.roots;
   const std::vector<Expr> seed_index = group.seed_index;
   Reads reads = reads_of(ir, grouping, group);
-  for (int splits = 0; splits < most_splits; ++splits) {
+  for (int splits = 0; splits < most_axis_splits; ++splits) {
     const bool split = std::any_of(reads.concats.begin(), reads.concats.end(), [&](const ConcatRead& read) {
       return !shifted_variable(group, read.at) && split_divided(group, read.at);
     });

@@ -18,7 +18,7 @@ using ix::Expr;
 // comes from a cache, and rows in order are read faster than rows with a stride.
 constexpr double least_repeated = 8;
 constexpr double gathered_load = 12;  // operations: lanes that are not contiguous are loaded one by one
-constexpr int64_t programs_wanted = 256, least_iterations = 8;
+constexpr int64_t least_programs_of_loop = 256, least_iterations = 8;
 constexpr int64_t most_tiles = 4;  // each has values of its own in registers
 
 /// Walks a map, and adds the operations of each value at each index by the outer axes that the index varies along.
@@ -103,7 +103,7 @@ class RepeatedWork {
 /// Returns how many of `iterations` one program runs: fewer where there would be too few programs.
 int64_t iterations_of_program(int64_t iterations, int64_t programs) {
   int64_t best = iterations;
-  for (int64_t n = iterations; n >= least_iterations && programs * (iterations / best) < programs_wanted; --n)
+  for (int64_t n = iterations; n >= least_iterations && programs * (iterations / best) < least_programs_of_loop; --n)
     if (iterations % n == 0) best = n;
   return best;
 }

@@ -16,9 +16,9 @@ using Pair = DepthwiseForm::Pair;
 constexpr int64_t sector = 32;      // bytes that memory moves at least
 constexpr int64_t most_lanes = 16;  // vectors of a block: the rest of it are neighbouring rows, which share inputs
 constexpr int64_t block_threads = 256, least_threads = 64;
-constexpr int64_t blocks_of_sm = 2;    // of so many threads with up to 128 registers: they begin and end together
-constexpr int64_t blocks_to_fill = 4;  // an SM, before blocks are made larger than least_threads
-constexpr int64_t most_run = 8, most_reach = 24, most_columns = 11;  // of the filter, of inputs: all in registers
+constexpr int64_t blocks_an_sm_runs = 2;  // of so many threads with up to 128 registers: they begin and end together
+constexpr int64_t blocks_to_fill = 4;     // an SM, before blocks are made larger than least_threads
+constexpr int64_t most_run = 8, most_inputs = 24, most_columns = 11;  // of the filter, of inputs: all in registers
 constexpr double least_depthwise_work = 1e6;  // multiplications; below, the launch takes most of the time
 
 int64_t parts_of(int64_t extent, int64_t part) { return (extent + part - 1) / part; }
@@ -41,7 +41,7 @@ int64_t run_of(const DepthwiseForm& form) {
   double least = std::numeric_limits<double>::infinity();
   DepthwiseForm f = form;
   for (f.run = 1; f.run <= std::min(most_run, form.output[1]); ++f.run) {
-    if (f.reach() > most_reach) break;
+    if (f.reach() > most_inputs) break;
     const auto multiplied = static_cast<double>(f.run * f.kernel[1] * f.vector),
                moved = static_cast<double>((f.reach() + f.kernel[1]) * (f.vector + 4)),
                count = static_cast<double>(parts_of(f.output[1], f.run));
@@ -147,7 +147,7 @@ std::optional<Match> match_depthwise_weights(const Work& work, const Machine& ma
   const int64_t threads = form->tile * form->kernel[0] * form->places, results = form->taps() * form->channels,
                 shared = form->places * form->taps() * form->tile * form->vector * 4;
   if (threads > machine.max_threads / 2 || shared > machine.shared_bytes) return std::nullopt;
-  const int64_t blocks = blocks_of_sm * machine.processors,
+  const int64_t blocks = blocks_an_sm_runs * machine.processors,
                 parts = std::clamp<int64_t>(blocks / form->tiles(), 1, parts_of(form->runs(), form->places));
   Match match;
   match.form = form->symbol("depthwise_weights");

@@ -4,7 +4,7 @@
 In a unity build the files of a folder are one, and so are their unnamed namespaces. A function there that has the name
 of another file's becomes an overload of it, and hides a function of an outer namespace that another file calls. Both
 compile, and may call another function than before. So a function of an unnamed namespace has a name that no other file
-of its folder defines there, or calls.
+of its folder defines there, or calls. Two constants or types of one name do not compile at all.
 
 usage: check_unity.py [ROOT]
 """
@@ -16,14 +16,18 @@ DEFINITION = re.compile(r"(?:template <[^>]*>\s*)?(?:static |inline |constexpr )
 NOT_ONE = (" ", "#", "}", "using", "struct", "class", "return")
 
 
+CONSTANT = re.compile(r"(?:inline |static )*(?:constexpr|const) [^=({]*?(\w+)(?:\[\w*\])? ?(?:=|\{)")
+FURTHER = re.compile(r", (\w+) = ")
+TYPE = re.compile(r"(?:struct|class|enum class|enum) (\w+)(?: final)?(?: :[^;]*)? \{")
+
+
 def plain(text):
     """The text without comments and strings."""
     return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', re.sub(r"//[^\n]*", "", text))
 
 
-def local_functions(text):
-    """Names of the functions in the file's unnamed namespaces."""
-    names = set()
+def local_lines(text):
+    """The lines of the file's unnamed namespaces that lie in no braces of their own."""
     for start in re.finditer(r"^namespace \{", text, re.M):
         end, depth = start.end(), 1
         while depth and end < len(text):
@@ -31,10 +35,26 @@ def local_functions(text):
             end += 1
         depth = 0
         for line in text[start.end():end].split("\n"):
-            found = DEFINITION.match(line) if depth == 0 and not line.startswith(NOT_ONE) else None
-            if found:
-                names.add(found.group(1))
+            if depth == 0:
+                yield line
             depth += line.count("{") - line.count("}")
+
+
+def local_functions(text):
+    """Names of the functions in the file's unnamed namespaces."""
+    found = (DEFINITION.match(line) for line in local_lines(text) if not line.startswith(NOT_ONE))
+    return {match.group(1) for match in found if match}
+
+
+def local_objects(text):
+    """Names of the constants and types in the file's unnamed namespaces."""
+    names = set()
+    for line in local_lines(text):
+        if found := CONSTANT.match(line):
+            names.add(found.group(1))
+            names.update(FURTHER.findall(line[found.end():]))
+        elif found := TYPE.match(line):
+            names.add(found.group(1))
     return names
 
 
@@ -47,6 +67,11 @@ def calls(text, name):
 def breaches(folder):
     texts = {path: plain(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.cpp"))}
     local = {path: local_functions(text) for path, text in texts.items()}
+    objects = {path: local_objects(text) for path, text in texts.items()}
+    for path, names in objects.items():
+        for other in (other for other in texts if path < other):
+            for name in sorted(names & objects[other]):
+                yield f"{path}: {name} is a constant or a type of {other.name}, too, in an unnamed namespace"
     for path, names in local.items():
         for other, text in texts.items():
             for name in sorted(names) if other != path else ():

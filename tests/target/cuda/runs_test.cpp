@@ -1,6 +1,8 @@
 // Runs in computed indices: what is claimed of a chunk's elements holds for all of them.
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "graph/instances.h"
 #include "kernel/interpret.h"
 #include "kernel/tile.h"
@@ -111,4 +113,18 @@ TEST_CASE("a quotient keeps a divisor where the other is a power of two alone") 
   CHECK_FALSE(runs.consecutive(third));  // 32 / 3 = 10
   CHECK_FALSE(runs.consecutive(twelfth));
   CHECK(runs.consecutive(fourth));
+}
+
+TEST_CASE("the least and the greatest integers have divisors too") {
+  Builder b("limits");
+  const Ref out = b.param("p0", int64, true);
+  const Value least = b.broadcast(b.index(std::numeric_limits<int64_t>::min()), {width});
+  const Value greatest = b.broadcast(b.index(std::numeric_limits<int64_t>::max()), {width});
+  const Value below = b.lt(greatest, b.arange(width));  // the border behind the greatest is a multiple of all runs
+  const Value sum = b.add(b.arange(width), least);
+  b.store(out, b.add(sum, b.cast(below, int64)), b.index(0), {1});
+  const Kernel kernel = b.finish();
+  const Runs runs(kernel, 8);
+  CHECK(runs.consecutive(sum));
+  CHECK(runs.uniform(below));
 }

@@ -14,7 +14,13 @@ namespace {
 
 constexpr int64_t largest = int64_t{1} << 30;
 
-int64_t power_of_two_of(int64_t v) { return v == 0 ? largest : std::min(largest, v & -v); }
+/// Returns the largest power of two that divides `v`, at most `largest`. Unsigned: the least integer has no negative.
+int64_t power_of_two_of(uint64_t v) {
+  const uint64_t lowest_bit = v & (~v + 1);
+  return lowest_bit == 0 ? largest : static_cast<int64_t>(std::min(static_cast<uint64_t>(largest), lowest_bit));
+}
+
+int64_t power_of_two_of(int64_t v) { return power_of_two_of(static_cast<uint64_t>(v)); }
 
 }  // namespace
 
@@ -114,7 +120,7 @@ Runs::Fact Runs::less(const Fact& a, const Fact& b) const {
            border.divisor >= length_;
   };
   Fact next = a;  // a < b is a + 1 <= b
-  if (a.known) next.divisor = power_of_two_of(*a.known + 1);
+  if (a.known) next.divisor = power_of_two_of(static_cast<uint64_t>(*a.known) + 1);
   const bool both = a.form == Form::uniform && b.form == Form::uniform;
   const bool one_side = before(a, b) || (a.known && before(b, next));
   return {both || one_side ? Form::uniform : Form::varying, 1, {}};

@@ -51,19 +51,21 @@ TEST_CASE("states of several components are the reference's bits wherever a redu
   for (target::Target* target : {&weft::test::target_under_test(), static_cast<target::Target*>(&blocks),
                                  static_cast<target::Target*>(&cluster)})
     for (const Placed& p : placements)
-      for (const Dtype dtype : {float32, bfloat16, float64, int32, uint8})
-        for (const Reducer reducer : {Reducer::argmax, Reducer::argmin}) {
-          if (num_elements(p.shape) > 20000 && (dtype == float64 || dtype == uint8)) continue;
-          const Graph g = extremes(reducer, p.shape, dtype, p.axes);
-          const HostTensor input = with_ties(g.inputs[0].type(), is_float(dtype));
-          const auto expected = evaluate_reference(g, std::vector<HostTensor>{input});
-          const auto program = build({g, {}, {}}, *target);
-          const auto got = program->run(std::vector<graph::Storage>{to_storage(input)});
-          CAPTURE(to_string(g.inputs[0].type()));
-          CAPTURE(target->fingerprint());
-          for (size_t k = 0; k < got.size(); ++k)
-            CHECK(difference(from_storage(got[k], g.outputs[k].type()), expected[k], 0) == "");
-        }
+      for (const Dtype dtype : {float32, bfloat16, float64, int32, uint8}) {
+        // Wide tiles take seconds to compile: each dtype has one of the extremes, and clusters the long axes alone.
+        const bool wide = num_elements(p.shape) > 20000;
+        if ((wide && (dtype == float64 || dtype == uint8)) || (!wide && target == &cluster)) continue;
+        const Reducer reducer = dtype == float32 || dtype == uint8 ? Reducer::argmax : Reducer::argmin;
+        const Graph g = extremes(reducer, p.shape, dtype, p.axes);
+        const HostTensor input = with_ties(g.inputs[0].type(), is_float(dtype));
+        const auto expected = evaluate_reference(g, std::vector<HostTensor>{input});
+        const auto program = build({g, {}, {}}, *target);
+        const auto got = program->run(std::vector<graph::Storage>{to_storage(input)});
+        CAPTURE(to_string(g.inputs[0].type()));
+        CAPTURE(target->fingerprint());
+        for (size_t k = 0; k < got.size(); ++k)
+          CHECK(difference(from_storage(got[k], g.outputs[k].type()), expected[k], 0) == "");
+      }
 }
 
 TEST_CASE("the first of equal extremes is found, and the first NaN") {

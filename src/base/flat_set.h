@@ -1,14 +1,15 @@
 #pragma once
-// Hash maps and sets of integers or addresses that only grow, in one block of memory: walks of large graphs spend their
-// time here. A key must not be 0.
+// Maps and sets in one block of memory: walks of large graphs spend their time here.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
 namespace weft {
 
-/// Maps keys to integers.
+/// A hash map of integers or addresses to integers, which only grows. A key must not be 0.
 class FlatMap {
  public:
   /// Inserts the value if the key is new; returns the key's value and whether it was new.
@@ -59,6 +60,54 @@ class FlatSet {
 
  private:
   FlatMap map_;
+};
+
+/// A set whose elements are in ascending order: for few elements, or many that are inserted in that order.
+template <class T>
+class SortedSet {
+ public:
+  using const_iterator = typename std::vector<T>::const_iterator;
+
+  SortedSet() = default;
+  SortedSet(std::initializer_list<T> values) : SortedSet(values.begin(), values.end()) {}
+  template <class It>
+  SortedSet(It begin, It end) : values_(begin, end) {
+    sort();
+  }
+
+  /// Inserts a value; returns where it is and whether it was new.
+  std::pair<const_iterator, bool> insert(const T& value) {
+    const auto at = values_.empty() || values_.back() < value ? values_.end() : lower_bound(value);
+    const bool fresh = at == values_.end() || value < *at;
+    return {fresh ? values_.insert(at, value) : at, fresh};
+  }
+  template <class It>
+  void insert(It begin, It end) {
+    values_.insert(values_.end(), begin, end);
+    sort();
+  }
+  void merge(const SortedSet& more) { insert(more.begin(), more.end()); }
+  void erase(const T& value) {
+    if (const auto at = lower_bound(value); at != values_.end() && !(value < *at)) values_.erase(at);
+  }
+  void erase(const_iterator at) { values_.erase(at); }
+
+  bool contains(const T& value) const { return std::binary_search(values_.begin(), values_.end(), value); }
+  bool empty() const { return values_.empty(); }
+  size_t size() const { return values_.size(); }
+  const_iterator begin() const { return values_.begin(); }
+  const_iterator end() const { return values_.end(); }
+
+ private:
+  typename std::vector<T>::iterator lower_bound(const T& value) {
+    return std::lower_bound(values_.begin(), values_.end(), value);
+  }
+  void sort() {
+    std::sort(values_.begin(), values_.end());
+    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
+  }
+
+  std::vector<T> values_;
 };
 
 }  // namespace weft

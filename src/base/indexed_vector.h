@@ -1,9 +1,11 @@
 #pragma once
-// Typed indices that do not mix, and vectors that only one index type indexes.
+// Typed indices that do not mix, vectors that only one index type indexes, and lists by index.
 #include <cassert>
 #include <compare>
 #include <cstddef>
 #include <functional>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,34 @@ class IndexedVector : public std::vector<T> {
     assert(int{key} >= 0 && static_cast<size_t>(int{key}) < Base::size());
     return static_cast<size_t>(int{key});
   }
+};
+
+/// A list of values for each key, all in one block of memory. `Key` converts to and from int; keys are 0 to the number
+/// of lists.
+template <class Key, class Value>
+class Lists {
+ public:
+  Lists() = default;
+  /// Makes `count` lists. `each(add)` calls add(key, value) for each value, in the order within its list; it is called
+  /// twice.
+  template <class Each>
+  Lists(size_t count, Each each) : begin_(count + 1) {
+    each([&](Key key, const Value&) { ++begin_[position(key) + 1]; });
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    values_.resize(begin_.back());
+    std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
+    each([&](Key key, const Value& value) { values_[next[position(key)]++] = value; });
+  }
+  /// Returns the list of a key; empty where no lists were made.
+  std::span<const Value> operator[](Key key) const {
+    if (begin_.empty()) return {};
+    return {values_.data() + begin_[position(key)], values_.data() + begin_[position(key) + 1]};
+  }
+
+ private:
+  static size_t position(Key key) { return static_cast<size_t>(int{key}); }
+  std::vector<size_t> begin_;  // by key: where its values are
+  std::vector<Value> values_;
 };
 
 }  // namespace weft

@@ -23,7 +23,8 @@ using ix::Expr;
 Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy& policy, const target::Target* target,
                  const std::vector<Update>& updates)
     : ir_(ir), policy_(policy), target_(target), users_(users(ir)), strides_(ir.nodes.size()),
-      base_root_(ir.nodes.size()), call_of_(ir.nodes.size(), -1) {
+      base_root_(ir.nodes.size()), promoted_(ir.nodes.size()), visited_(ir.nodes.size()),
+      call_of_(ir.nodes.size(), -1) {
   for (size_t k = 0; k < ir.inputs.size(); ++k) {
     auto id = static_cast<size_t>(ir.inputs[k]);
     bool given = k < layouts.size() && !layouts[k].strides.empty();
@@ -37,6 +38,7 @@ Grouper::Grouper(const Ir& ir, const std::vector<Layout>& layouts, const Policy&
 Grouping Grouper::run() {
   promote_shared(count_readers_of_scalars(), true);
   form();
+  list_inlining_groups();
   if (promote_shared(count_uses(), false)) form();
   return finish();
 }
@@ -68,7 +70,7 @@ void Grouper::assign(NodeId node) {
     const DotRegion& region = dots_[it->second];
     NodeId first = region.sum >= 0 ? std::min(region.sum, region.result) : region.result;
     for (const NodeId id : region.stored) first = std::min(first, id);
-    if (node == first) assign_dot(region);
+    if (node == first) assign_dot(it->second);
     return;
   }
   if (auto it = packs_.find(node); it != packs_.end()) return assign_attention(it->second);
@@ -80,10 +82,11 @@ void Grouper::assign(NodeId node) {
 }
 
 /// Records that group g reads a root or leaf at an index; `conditional`: not at every point of the domain.
-void Grouper::request(GroupId g, NodeId node, std::vector<Expr> index, bool conditional) {
+void Grouper::request(GroupId g, NodeId node, const std::vector<Expr>& index, bool conditional) {
   Work& work = *groups_[g];
-  auto [it, fresh] = work.requests.try_emplace(node, Request{index, !conditional});
-  if (fresh) {
+  const auto it = work.requests.lower_bound(node);
+  if (it == work.requests.end() || it->first != node) {
+    work.requests.emplace_hint(it, node, Request{index, !conditional});
     readers_[node].push_back(g);
     if (GroupId producer = group_of_[node]; producer >= 0) connect(producer, g);
   } else if (conditional || it->second.index != index) {
@@ -123,7 +126,7 @@ void Grouper::collect(GroupId g, NodeId node, std::vector<Expr> index, bool cond
       request(g, id, at, guarded);
       continue;
     }
-    groups_[g]->inlined.insert(id);
+    groups_[g]->inlined.push_back(id);
     const IrNode& n = ir_[id];
     if (is_elementwise(n.op) &&
         std::any_of(users_[id].begin(), users_[id].end(), [&](NodeId user) { return ir_[user].op == Op::broadcast; }))
@@ -210,14 +213,25 @@ void Grouper::begin_group(NodeId node) {
   append_root(g, std::move(root));
 }
 
+/// Returns the plan of a dot, which is the same however groups form.
+const DotPlan& Grouper::plan_of(size_t dot) {
+  dot_plans_.resize(dots_.size());
+  std::optional<DotPlan>& made = dot_plans_[dot];
+  if (made) return *made;
+  const DotRegion& region = dots_[dot];
+  made = plan_dot(ir_, strides_, base_root_, region, policy_.numerics);
+  const bool known = made->asked && region.asked && made->asked->digest() == region.asked->digest();
+  if (target_) made->library = known ? region.library : library_for(*made, *target_, policy_);
+  return *made;
+}
+
 /// Adds the group of a dot with its epilogue.
-void Grouper::assign_dot(const DotRegion& region) {
+void Grouper::assign_dot(size_t number) {
+  const DotRegion& region = dots_[number];
   auto work = std::make_unique<Work>();
   work->group.kind = Group::Kind::dot;
-  work->group.dot = plan_dot(ir_, strides_, base_root_, region, policy_.numerics);
-  DotPlan& plan = work->group.dot;
-  const bool known = plan.asked && region.asked && plan.asked->digest() == region.asked->digest();
-  if (target_) plan.library = known ? region.library : library_for(plan, *target_, policy_);
+  work->group.dot = plan_of(number);
+  const DotPlan& plan = work->group.dot;
   std::vector<NodeId> results{region.result};
   const std::vector<NodeId> operands = plan.reads();
   if (plan.sum >= 0) results.push_back(plan.sum);
@@ -238,7 +252,7 @@ void Grouper::assign_alone(NodeId node) {
   GroupId g = add_group(std::move(work));
   group_of_[node] = g;
   for (GroupId reader : readers_[node]) connect(g, reader);
-  std::set<NodeId> inlined;
+  std::vector<NodeId> inlined;
   for (NodeId id : sources(node, &inlined)) request(g, id, {}, true);
   groups_[g]->inlined = std::move(inlined);
 }
@@ -288,12 +302,13 @@ void Grouper::assign_attention(NodeId node) {
 
 /// Adds the group of decode attention with a fused KV append, which computes the query and the appended row itself.
 void Grouper::assign_with_kv_append(std::unique_ptr<Work> work, std::vector<NodeId> results, NodeId cache) {
-  std::set<NodeId> inlined, read = sources(cache, &inlined);
+  std::vector<NodeId> inlined;
+  SortedSet<NodeId> read = sources(cache, &inlined);
   const NodeId query = ir_[results[0]].inputs[0];
   if (is_leaf(ir_, query) || is_root(query)) {
     read.insert(query);
   } else {
-    inlined.insert(query);
+    inlined.push_back(query);
     read.merge(sources(query, &inlined));
   }
   read.insert(work->group.attention.mask.node);
@@ -338,6 +353,7 @@ Grouping Grouper::finish() {
     if (waiting[g] == 0 && !groups_[g]->group.roots.empty())
       ready.insert({first_root(static_cast<int>(g)), static_cast<int>(g)});
   IndexedVector<GroupId, int> new_value(groups_.size(), -1);
+  result.groups.reserve(groups_.size());
   while (!ready.empty()) {
     GroupId g = ready.begin()->second;
     ready.erase(ready.begin());

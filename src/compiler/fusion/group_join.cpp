@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
-#include "base/flat_set.h"
 #include "compiler/fusion/grouper.h"
 
 namespace weft::compiler {
@@ -109,7 +109,7 @@ bool Grouper::depends_on_reduction(NodeId node, const std::vector<DomainVariable
   constexpr size_t looked_at = 16;
   int64_t points = 1;
   for (const DomainVariable& v : domain) points *= v.extent.bound();
-  std::set<NodeId> seen;
+  SortedSet<NodeId> seen;
   std::vector<NodeId> pending{node};
   while (!pending.empty() && seen.size() < looked_at) {
     const NodeId id = pending.back();
@@ -199,7 +199,7 @@ bool Grouper::short_rows(NodeId node, const std::vector<DomainVariable>& domain)
   if (!target_ || !target_->machine().simt || domain.empty() || domain.back().inner) return false;
   const int64_t length = domain.back().extent.bound();
   if (length < least || length > most) return false;
-  const std::set<NodeId> from = sources(node);
+  const SortedSet<NodeId> from = sources(node);
   return std::none_of(from.begin(), from.end(), [&](NodeId id) {
     return ir_[id].op == Op::reduce && volume(ir_[id].type.shape) * length == volume(ir_[node].type.shape);
   });
@@ -239,7 +239,7 @@ bool Grouper::reads_overwritten(const Group& group) const {
   for (const Root& root : group.roots)
     if (const auto known = updated_.find(root.node); known != updated_.end()) old.emplace(known->second, root.node);
   return !old.empty() && std::any_of(group.roots.begin(), group.roots.end(), [&](const Root& root) {
-    const std::set<NodeId> read = sources(root.node);
+    const SortedSet<NodeId> read = sources(root.node);
     return std::any_of(old.begin(), old.end(),
                        [&](const auto& o) { return o.second != root.node && read.contains(o.first); });
   });
@@ -310,25 +310,24 @@ std::string Grouper::signature_of(NodeId node) const {
   return text;
 }
 
-/// Returns the roots and leaves that the value of `node` is computed from, and collects the nodes between in `inlined`.
-std::set<NodeId> Grouper::sources(NodeId node, std::set<NodeId>* inlined) const {
-  std::set<NodeId> found;
-  FlatSet seen;
-  std::vector<NodeId> pending{node};
+/// Returns the roots and leaves that the value of `node` is computed from, and adds the nodes between to `inlined`.
+SortedSet<NodeId> Grouper::sources(NodeId node, std::vector<NodeId>* inlined) const {
+  const int walk = ++walks_;
+  std::vector<NodeId> found, pending{node};
   while (!pending.empty()) {
     const NodeId reader = pending.back();
     pending.pop_back();
     for (const NodeId id : ir_[reader].inputs) {
-      if (!seen.insert(static_cast<uint64_t>(id) + 1)) continue;
+      if (std::exchange(visited_[id], walk) == walk) continue;
       if (is_leaf(ir_, id) || is_root(id)) {
-        found.insert(id);
+        found.push_back(id);
         continue;
       }
       pending.push_back(id);
-      if (inlined) inlined->insert(id);
+      if (inlined) inlined->push_back(id);
     }
   }
-  return found;
+  return {found.begin(), found.end()};
 }
 
 /// Registers a map that became rows × inner as a sibling of reductions over the same inner axes.
@@ -351,7 +350,7 @@ bool Grouper::join_reduction_reader(NodeId node) {
   const IrNode& n = ir_[node];
   if (!is_elementwise(n.op)) return false;
   // `here`: reductions that the node reads at its own index; `elsewhere`: those that it reads at another index as well.
-  std::set<NodeId> here, elsewhere, seen;
+  SortedSet<NodeId> here, elsewhere, seen;
   std::vector<NodeId> pending{node};
   while (!pending.empty()) {
     const NodeId id = pending.back();
@@ -413,7 +412,7 @@ bool Grouper::join_sibling(NodeId node) {
     return false;  // GEMVs of one vector with several matrices are segments of one launch, whatever their row counts
   std::vector<GroupId> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
-  std::set<NodeId> reads = sources(node);
+  const SortedSet<NodeId> reads = sources(node);
   const std::vector<GroupId>& read_by = readers_[node];
   for (GroupId g : candidates) {
     Work& work = *groups_[g];

@@ -1,6 +1,7 @@
 // Materializes values that several groups would otherwise compute again, where storing them is cheaper.
 #include <algorithm>
-#include <string>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "compiler/fusion/grouper.h"
@@ -66,9 +67,8 @@ bool Grouper::replaces_reduction(NodeId node) const {
     if (next < 0 || users_[next].size() != 1) return false;
     if (ir_[next].op == Op::reduce) {
       if (volume(ir_[next].type.shape) <= 1) return false;
-      for (size_t g = 0; g < groups_.size(); ++g)
-        if (groups_[g]->inlined.contains(node) && group_of_[next] != static_cast<int>(g)) return true;
-      return false;
+      const std::span<const GroupId> groups = inlining_[node];
+      return std::any_of(groups.begin(), groups.end(), [&](GroupId g) { return g != group_of_[next]; });
     }
     if (is_root(next) || !is_elementwise(ir_[next].op)) return false;
     id = next;
@@ -88,11 +88,20 @@ int64_t Grouper::repeats_of(NodeId node) const {
   return least == INT64_MAX ? 1 : least;
 }
 
+/// Lists for each node the groups that compute it inline.
+void Grouper::list_inlining_groups() {
+  inlining_ = Lists<NodeId, GroupId>(ir_.nodes.size(), [&](const auto& add) {
+    IndexedVector<NodeId, GroupId> last(ir_.nodes.size());  // by node: the group that was met last
+    for (GroupId g = 0; g < groups_.count(); ++g)
+      for (const NodeId id : groups_[g]->inlined)
+        if (std::exchange(last[id], g) != g) add(id, g);
+  });
+}
+
 /// Returns by node how many groups compute it inline.
 NodeCounts Grouper::count_uses() const {
   NodeCounts groups_using(ir_.nodes.size());
-  for (const auto& work : groups_)
-    for (NodeId id : work->inlined) ++groups_using[id];
+  for (NodeId id = 0; id < ir_.size(); ++id) groups_using[id] = static_cast<int>(inlining_[id].size());
   return groups_using;
 }
 
@@ -120,7 +129,7 @@ NodeCounts Grouper::count_readers_of_scalars() const {
 /// promoted.
 bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) {
   std::vector<Cost> costs(ir_.nodes.size());
-  size_t before = promoted_.size();
+  bool any = false;
   for (NodeId id = 0; id < ir_.size(); ++id) {
     const IrNode& n = ir_[id];
     Cost& cost = costs[static_cast<size_t>(id)];
@@ -163,19 +172,19 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
     bool too_long = cost.depth >= (is_scalar ? longest_scalar_chain : longest_chain) || cost.flops > largest_expression;
     if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
-      promoted_.insert(id);
+      promoted_[id] = any = true;
       if (too_long) cut_.insert(id);
       cost = volume(n.type.shape) > 1 ? Cost{0, {id}, {}, 0} : Cost{0, {}, {id}, 0};
     }
   }
-  return promoted_.size() != before;
+  return any;
 }
 
 /// Returns whether each group that inlines the node computes it once a row: the group has reductions of some length,
 /// and the node does not vary along them.
 bool Grouper::rows_compute(NodeId node) const {
-  for (const auto& work : groups_) {
-    if (!work->inlined.contains(node)) continue;
+  for (const GroupId g : inlining_[node]) {
+    const Work* const work = groups_[g].get();
     int64_t inner = 1;
     for (const DomainVariable& v : work->group.domain) inner *= v.inner ? v.extent.bound() : 1;
     if (!work->group.has_reduction() || inner < short_reduction) return false;

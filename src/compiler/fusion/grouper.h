@@ -4,10 +4,12 @@
 // read.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/flat_set.h"
 #include "compiler/fusion/group.h"
 #include "compiler/region/attention_plan.h"
 #include "compiler/region/dot_plan.h"
@@ -24,7 +26,7 @@ struct Request {
 struct Work {
   Group group;
   std::map<NodeId, Request> requests;  // reads: roots and leaves, with their indices
-  std::set<NodeId> inlined;            // nodes computed inline
+  std::vector<NodeId> inlined;         // nodes computed inline; some may be listed twice
   std::map<NodeId, std::vector<ix::Expr>>
       first_index;                 // by inlined node that is broadcast: the index at which its first reader reads it
   std::vector<GroupId> consumers;  // groups that read this one's roots, each once
@@ -56,6 +58,7 @@ class Grouper {
   void mark_scatter_rows();
   void form();
   bool promote_shared(const NodeCounts& groups_using, bool scalars_only);
+  void list_inlining_groups();
   NodeCounts count_uses() const;
   NodeCounts count_readers_of_scalars() const;
   int64_t repeats_of(NodeId node) const;
@@ -64,7 +67,8 @@ class Grouper {
   Grouping finish();
 
   void assign(NodeId node);
-  void assign_dot(const DotRegion& region);
+  void assign_dot(size_t number);
+  const DotPlan& plan_of(size_t dot);
   void assign_alone(NodeId node);
   void assign_call(NodeId node);
   void assign_attention(NodeId node);
@@ -97,14 +101,14 @@ class Grouper {
   void leave(GroupId g);
   void append_root(GroupId g, Root root);
   void collect(GroupId g, NodeId node, std::vector<ix::Expr> index, bool conditional);
-  void request(GroupId g, NodeId node, std::vector<ix::Expr> index, bool conditional);
+  void request(GroupId g, NodeId node, const std::vector<ix::Expr>& index, bool conditional);
   GroupId add_group(std::unique_ptr<Work> work);
   void connect(GroupId producer, GroupId consumer);
   std::vector<GroupId> search(GroupId from, bool forward, int64_t limit) const;
   void wait_for(GroupId g, int depends);
   void wait_along(GroupId g, int view, NodeId base);
   bool reaches(GroupId from, GroupId to) const;
-  std::set<NodeId> sources(NodeId node, std::set<NodeId>* inlined = nullptr) const;
+  SortedSet<NodeId> sources(NodeId node, std::vector<NodeId>* inlined = nullptr) const;
   bool rows_compute(NodeId node) const;
   bool depends_on_reduction(NodeId node, const std::vector<DomainVariable>& domain) const;
   bool aligned(Group& group, NodeId node, const std::vector<ix::Expr>& index, Root& root,
@@ -113,7 +117,7 @@ class Grouper {
               ix::Context& cx) const;
 
   int phase_of(const Work& work) const { return ir_[work.group.roots[0].node].phase; }
-  bool is_root(NodeId node) const { return base_root_[node] || promoted_.contains(node); }
+  bool is_root(NodeId node) const { return base_root_[node] || promoted_[node]; }
 
   const Ir& ir_;
   const Policy& policy_;
@@ -121,24 +125,28 @@ class Grouper {
   Users users_;
   NodeStrides strides_;
   NodeFlags base_root_;
-  std::set<NodeId> promoted_;
+  NodeFlags promoted_;             // roots that promote_shared found
   std::set<NodeId> gemv_results_;  // last values of elementwise chains after GEMVs (mark_gemv_result)
   std::set<NodeId> cut_;           // promoted because the expression grew too long; they start groups of their own
   IndexedVector<GroupId, std::unique_ptr<Work>> groups_;
   IndexedVector<NodeId, GroupId> group_of_;
+  Lists<NodeId, GroupId> inlining_;             // by node: the groups that compute it inline, ascending
+  mutable IndexedVector<NodeId, int> visited_;  // by node: the last walk of `sources` that came there
+  mutable int walks_ = 0;
   mutable int64_t searches_ = 0;
   std::map<NodeId, NodeId> updated_;                     // new value of a state → its old value, an input
   IndexedVector<NodeId, std::vector<GroupId>> readers_;  // by root: groups that read it
   std::map<std::string, std::vector<GroupId>> by_signature_;
-  std::vector<DotRegion> dots_;                 // each dot with what its kernel computes besides
-  std::map<NodeId, size_t> dot_of_;             // by result of one of these: its number
-  std::map<NodeId, ScatterRows> scatter_rows_;  // by scatter
-  std::vector<std::vector<NodeId>> calls_;      // by call: the nodes of its results, ascending
-  IndexedVector<NodeId, int> call_of_;          // by node; -1 for others
-  std::map<NodeId, PackedResult> packed_;       // results of attention stored as parts of one array
-  std::map<NodeId, NodeId> packs_;              // that array → the first of those results
-  std::map<NodeId, NodeId> kv_caches_;          // attention with a fused append (region/kv_append.h) → the scatter
-  std::set<NodeId> appends_;                    // those scatters
+  std::vector<DotRegion> dots_;                    // each dot with what its kernel computes besides
+  std::vector<std::optional<DotPlan>> dot_plans_;  // of each of these, once it was assigned to a group
+  std::map<NodeId, size_t> dot_of_;                // by result of one of these: its number
+  std::map<NodeId, ScatterRows> scatter_rows_;     // by scatter
+  std::vector<std::vector<NodeId>> calls_;         // by call: the nodes of its results, ascending
+  IndexedVector<NodeId, int> call_of_;             // by node; -1 for others
+  std::map<NodeId, PackedResult> packed_;          // results of attention stored as parts of one array
+  std::map<NodeId, NodeId> packs_;                 // that array → the first of those results
+  std::map<NodeId, NodeId> kv_caches_;             // attention with a fused append (region/kv_append.h) → the scatter
+  std::set<NodeId> appends_;                       // those scatters
   std::vector<std::vector<NodeId>> call_operands_;  // by call: the nodes whose buffers hold its operands
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -17,12 +18,16 @@ using graph::Op;
 
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
   std::vector<graph::InlinedComposite> regions;
-  const graph::Graph shared = graph::share_extended(graph::inline_composites(source.graph, kept, regions));
-  // Work that leaves a scan may have composites of its own.
-  const graph::Graph inlined = graph::inline_composites(graph::simplify_scans(shared, kept), kept, regions);
+  graph::Graph inlined = graph::inline_composites(source.graph, kept, regions);
+  auto nodes = graph::topological(inlined.outputs);
+  if (std::ranges::any_of(nodes, [](const auto& node) { return graph::is_control(node->op()); })) {
+    // Work that leaves a scan may have composites of its own.
+    const graph::Graph shared = graph::share_extended(inlined);
+    inlined = graph::inline_composites(graph::simplify_scans(shared, kept), kept, regions);
+    nodes = graph::topological(inlined.outputs);
+  }
   Ir ir;
   FlatMap ids;
-  const auto nodes = graph::topological(inlined.outputs);
   ir.nodes.reserve(nodes.size() + inlined.inputs.size());
   for (const graph::Value& input : inlined.inputs) {
     check(ids.insert(input.node.get(), ir.size()).second, "import", "an input appears twice");
@@ -41,11 +46,11 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     const bool several = is_call(node->op()) || (node->op() == Op::reduce && node->outputs() > 1);
     check(node->outputs() == 1 || several, "import", "a primitive with several results");
     for (int k = 0; k < node->outputs(); ++k) {
-      IrNode flat{node->op(), {}, node->shared_attrs(), node->types()[static_cast<size_t>(k)], true};
-      flat.output = k;
+      ir.nodes.push_back({node->op(), {}, node->shared_attrs(), node->types()[static_cast<size_t>(k)], true, k});
+      IrNode& flat = ir.nodes.back();
       if (several) flat.results = node->types();
+      flat.inputs.reserve(node->inputs().size());
       for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
-      ir.nodes.push_back(std::move(flat));
     }
   }
   for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);
@@ -54,7 +59,18 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
     if (input >= 0 && result >= 0)
       ir.regions.push_back({std::move(region.name), input + region.input.index, result + region.result.index});
   }
+  sort_regions(ir);
   return ir;
+}
+
+void sort_regions(Ir& ir) {
+  std::stable_sort(ir.regions.begin(), ir.regions.end(),
+                   [](const InlinedRegion& a, const InlinedRegion& b) { return a.result < b.result; });
+}
+
+std::span<const InlinedRegion> regions_of(const Ir& ir, NodeId result) {
+  const auto found = std::ranges::equal_range(ir.regions, result, {}, &InlinedRegion::result);
+  return {found.begin(), found.end()};
 }
 
 void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed) {
@@ -62,6 +78,7 @@ void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& 
     const NodeId input = renamed(region.input), result = renamed(region.result);
     if (input >= 0 && result >= 0 && input != result) to.regions.push_back({region.name, input, result});
   }
+  sort_regions(to);
 }
 
 Ir eliminate_dead_code(Ir ir) {
@@ -86,19 +103,13 @@ Ir eliminate_dead_code(Ir ir) {
   return result;
 }
 
-Users::Users(const Ir& ir) : begin_(ir.nodes.size() + 1) {
-  const auto each = [&](const auto& visit) {
-    IndexedVector<NodeId, int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
-    for (NodeId id = 0; id < ir.size(); ++id)
-      for (const NodeId input : ir[id].inputs)
-        if (std::exchange(last[input], id) != id) visit(static_cast<size_t>(input), id);
-  };
-  each([&](size_t input, int) { ++begin_[input + 1]; });
-  for (size_t k = 1; k < begin_.size(); ++k) begin_[k] += begin_[k - 1];
-  readers_.resize(begin_.back());
-  std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
-  each([&](size_t input, NodeId id) { readers_[next[input]++] = id; });
-}
+Users::Users(const Ir& ir)
+    : Lists(ir.nodes.size(), [&](const auto& add) {
+        IndexedVector<NodeId, int> last(ir.nodes.size(), -1);  // by node: the reader that was met last
+        for (NodeId id = 0; id < ir.size(); ++id)
+          for (const NodeId input : ir[id].inputs)
+            if (std::exchange(last[input], id) != id) add(input, id);
+      }) {}
 
 bool is_movement(Op op) {
   return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad ||

@@ -47,7 +47,7 @@ struct Ir {
   IndexedVector<NodeId, IrNode> nodes;
   std::vector<NodeId> inputs;  // parameter nodes, in the order of the Program's inputs
   std::vector<NodeId> outputs;
-  std::vector<InlinedRegion> regions;
+  std::vector<InlinedRegion> regions;  // ascending by result (sort_regions)
 
   const IrNode& operator[](NodeId id) const { return nodes[id]; }
   int size() const { return static_cast<int>(nodes.size()); }
@@ -56,21 +56,17 @@ struct Ir {
 /// Converts a source graph: inlines composites except those for which `kept` holds, which become calls. Simplifies
 /// nothing.
 Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept = {});
+/// Puts the inlined regions into the order of their results, so that those of a node are found by a search.
+void sort_regions(Ir& ir);
+/// Returns the inlined regions whose result is the node.
+std::span<const InlinedRegion> regions_of(const Ir& ir, NodeId result);
 /// Adds to `to` the inlined regions of `from`, whose nodes `renamed` maps to those of `to`; -1 drops a region.
 void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed);
 
 /// Lists for each node the nodes that read it: each once, ascending.
-class Users {
+class Users : public Lists<NodeId, NodeId> {
  public:
   explicit Users(const Ir& ir);
-  std::span<const NodeId> operator[](NodeId id) const {
-    const auto at = static_cast<size_t>(int{id});
-    return {readers_.data() + begin_[at], readers_.data() + begin_[at + 1]};
-  }
-
- private:
-  std::vector<size_t> begin_;  // by node: where its readers are
-  std::vector<NodeId> readers_;
 };
 inline Users users(const Ir& ir) { return Users(ir); }
 bool is_movement(graph::Op op);

@@ -183,6 +183,8 @@ class IrVerifier {
             fmt::format("the argument and the result of an inlined region exist: {} %{} %{}", region.name, region.input,
                         region.result));
     }
+    check(std::ranges::is_sorted(ir_.regions, {}, &InlinedRegion::result), "verify",
+          "inlined regions are in the order of their results");
   }
 
   void outputs() const {

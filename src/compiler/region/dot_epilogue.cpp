@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "compiler/layout/view.h"
@@ -42,7 +43,7 @@ class EpilogueWriter {
     for (const NodeId id : region.values) value(id, vars_);
     out_.epilogue.result = step_of(region.result);
     for (const NodeId id : region.stored) out_.epilogue.stored.push_back(step_of(id));
-    for (const InlinedRegion& f : ir_.regions) add_function(f);
+    add_functions();
     kernel::verify(out_.epilogue);
     return std::move(out_);
   }
@@ -121,16 +122,17 @@ class EpilogueWriter {
     return append({Kind::operand, dtype, {}, {}, static_cast<int>(out_.operands.size()) - 1, {}});
   }
 
-  /// Adds a region whose argument and result are steps.
-  void add_function(const InlinedRegion& f) {
-    const auto find = [&](NodeId id) {
-      for (const auto& [key, step] : steps_)
-        if (key.first == id) return step;
-      return -1;
-    };
-    if (ir_[f.result].type.shape != shape_) return;
-    const int result = find(f.result), input = result < 0 ? -1 : find(f.input);
-    if (input >= 0 && result > input) out_.epilogue.functions.push_back({f.name, input, result});
+  /// Adds the inlined regions whose arguments and results are steps, of several steps of one node the first.
+  void add_functions() {
+    NodeId before;
+    for (const auto& [key, result] : steps_) {
+      if (std::exchange(before, key.first) == key.first || ir_[key.first].type.shape != shape_) continue;
+      for (const InlinedRegion& f : regions_of(ir_, key.first)) {
+        const auto input = steps_.lower_bound({f.input, {}});
+        if (input != steps_.end() && input->first.first == f.input && result > input->second)
+          out_.epilogue.functions.push_back({f.name, input->second, result});
+      }
+    }
   }
 
   const Ir& ir_;

@@ -1,8 +1,8 @@
 #include "compiler/region/dot_region.h"
 
 #include <algorithm>
-#include <set>
 
+#include "base/flat_set.h"
 #include "compiler/layout/view.h"
 #include "compiler/region/dot_epilogue.h"
 #include "compiler/region/dot_plan.h"
@@ -29,6 +29,7 @@ class RegionFinder {
 
   std::vector<DotRegion> run() {
     grow();
+    list_members();
     std::vector<DotRegion> out;
     for (size_t count = 0; count <= values_.size(); ++count)
       if (auto region = prefix(count)) out.push_back(std::move(*region));
@@ -42,6 +43,20 @@ class RegionFinder {
     std::vector<NodeId> reads, made;
   };
 
+  /// A set of members: of the dot, which is the first, and of the values.
+  using Mask = uint64_t;
+  static_assert(most_values + 1 < 64);
+  static Mask bit(size_t k) { return Mask{1} << k; }
+  static Mask of_first(size_t count) { return bit(count) - 1; }
+
+  struct Member {
+    NodeId id;
+    Mask inputs = 0, readers = 0;  // members that it reads, and that read it
+    bool outside = false;          // an output, or read by what is no member
+    bool stored = false;           // it must lie in memory if it is read outside a prefix: an output, a root, or an
+                                   // operand of what reads memory
+  };
+
   bool inside(NodeId id) const {
     return id == dot_ || std::any_of(values_.begin(), values_.end(), [&](const Added& v) { return v.id == id; });
   }
@@ -49,7 +64,7 @@ class RegionFinder {
   /// Adds values in ascending order, as long as one can be computed from what is inside.
   void grow() {
     if (volume(shape_) <= 1 || ir_[dot_].type.dtype == complex64) return;
-    std::set<NodeId> pending;
+    SortedSet<NodeId> pending;
     const auto push_readers = [&](NodeId id) { pending.insert(cx_.users[id].begin(), cx_.users[id].end()); };
     push_readers(dot_);
     while (!pending.empty() && values_.size() < most_values) {
@@ -96,7 +111,7 @@ class RegionFinder {
   /// Returns whether a node is computed from the dot, or may be: the search is bounded.
   bool depends_on_dot(NodeId node) const {
     constexpr size_t most_visited = 400;
-    std::set<NodeId> seen;
+    SortedSet<NodeId> seen;
     std::vector<NodeId> pending{node};
     while (!pending.empty()) {
       const NodeId id = pending.back();
@@ -113,94 +128,112 @@ class RegionFinder {
     return static_cast<double>(volume(ir_[id].type.shape)) * static_cast<double>(ir_[id].type.dtype.size());
   }
   /// Adds the bytes of the arrays among `nodes`; vectors come from caches.
-  double array_bytes(const std::set<NodeId>& nodes) const {
+  double array_bytes(const SortedSet<NodeId>& nodes) const {
     double sum = 0;
     for (const NodeId id : nodes)
       if (volume(ir_[id].type.shape) * 2 >= volume(shape_)) sum += bytes(id);
     return sum;
   }
 
-  /// Returns whether a value must lie in memory because of its readers outside `values`: an output, a root, or an
-  /// operand of what reads memory. Otherwise each reader computes it.
-  bool needs_memory(NodeId id, const std::set<NodeId>& values) const {
-    if (cx_.outputs[id] > 0 || cx_.roots[id]) return true;
-    const std::span<const NodeId> readers = cx_.users[id];
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId at) {
-      if (values.contains(at)) return false;
-      while (is_movement(ir_[at].op) && ir_[at].op != Op::concat && cx_.users[at].size() == 1) at = cx_.users[at][0];
-      return !is_elementwise(ir_[at].op) && ir_[at].op != Op::reduce;
-    });
+  /// Lists the dot and the values with what is read and who reads it.
+  void list_members() {
+    for (size_t k = 0; k <= values_.size(); ++k) members_.push_back({k == 0 ? dot_ : values_[k - 1].id});
+    for (Member& m : members_) {
+      for (const NodeId input : ir_[m.id].inputs) m.inputs |= mask_of(input);
+      m.outside = m.stored = cx_.outputs[m.id] > 0;
+      m.stored = m.stored || cx_.roots[m.id];
+      for (const NodeId reader : cx_.users[m.id]) {
+        const Mask mask = mask_of(reader);
+        m.readers |= mask;
+        if (mask != 0) continue;
+        m.outside = true;
+        m.stored = m.stored || reads_memory(reader);
+      }
+    }
   }
 
-  /// Returns the nodes outside `values` that read a stored value, or what is computed from it: values that are not
-  /// among `stored`.
-  std::set<NodeId> readers_outside(NodeId id, const std::set<NodeId>& values, const std::vector<NodeId>& stored) const {
-    std::set<NodeId> seen{id}, outside;
+  Mask mask_of(NodeId id) const {
+    const auto at = std::ranges::lower_bound(members_, id, {}, &Member::id);
+    return at != members_.end() && at->id == id ? bit(static_cast<size_t>(at - members_.begin())) : 0;
+  }
+
+  /// Returns whether a reader that is no member needs an operand in memory. Others compute it.
+  bool reads_memory(NodeId reader) const {
+    while (is_movement(ir_[reader].op) && ir_[reader].op != Op::concat && cx_.users[reader].size() == 1)
+      reader = cx_.users[reader][0];
+    return !is_elementwise(ir_[reader].op) && ir_[reader].op != Op::reduce;
+  }
+
+  /// Returns the nodes outside `in` that read a stored value, or what is computed from it: values that are not among
+  /// `stored`.
+  SortedSet<NodeId> readers_outside(NodeId id, Mask in, Mask stored) const {
+    Mask seen = mask_of(id);
+    SortedSet<NodeId> outside;
     std::vector<NodeId> pending{id};
     while (!pending.empty()) {
       const NodeId at = pending.back();
       pending.pop_back();
       for (const NodeId reader : cx_.users[at]) {
-        if (!values.contains(reader)) outside.insert(reader);
-        else if (std::find(stored.begin(), stored.end(), reader) == stored.end() && seen.insert(reader).second)
-          pending.push_back(reader);
+        const Mask mask = mask_of(reader);
+        if (!(mask & in)) outside.insert(reader);
+        else if (!(mask & (stored | seen))) pending.push_back(reader);
+        seen |= mask & in;
       }
     }
     return outside;
   }
 
-  bool read_outside(NodeId id, const std::set<NodeId>& values) const {
-    const std::span<const NodeId> readers = cx_.users[id];
-    return cx_.outputs[id] > 0 ||
-           std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return !values.contains(r); });
-  }
+  bool read_outside(size_t k, Mask in) const { return members_[k].outside || (members_[k].readers & ~in) != 0; }
 
-  /// Returns the first of `values` that is read outside and can not be computed there from those that are stored; -1 if
-  /// there is none.
-  NodeId first_missing(const std::set<NodeId>& values, const std::set<NodeId>& stored) const {
-    std::set<NodeId> known = stored;
-    for (const NodeId id : values) {
-      const std::vector<NodeId>& inputs = ir_[id].inputs;
-      if (id != dot_ && std::all_of(inputs.begin(), inputs.end(),
-                                    [&](NodeId input) { return !values.contains(input) || known.contains(input); }))
-        known.insert(id);
-      if (!known.contains(id) && read_outside(id, values)) return id;
+  /// Returns the first of the members `in` that is read outside and can not be computed there from those that are
+  /// stored; nothing if there is none.
+  std::optional<size_t> first_missing(Mask in, Mask stored) const {
+    Mask known = stored;
+    for (size_t k = 0; k < members_.size() && bit(k) <= in; ++k) {
+      if (k > 0 && !(members_[k].inputs & in & ~known)) known |= bit(k);
+      if (!(known & bit(k)) && read_outside(k, in)) return k;
     }
     return {};
   }
 
-  /// Returns which of `values` the kernel stores, ascending: those that must lie in memory, and what the readers of
-  /// others need to compute them: one value if one is enough, the smallest and of these the last.
-  std::vector<NodeId> results(const std::set<NodeId>& values) const {
-    std::set<NodeId> stored;
-    for (const NodeId id : values)
-      if (read_outside(id, values) && needs_memory(id, values)) stored.insert(id);
-    if (first_missing(values, stored) >= 0) {
-      NodeId best{};
-      for (const NodeId id : values) {
-        std::set<NodeId> with = stored;
-        if ((best < 0 || bytes(id) <= bytes(best)) && with.insert(id).second && first_missing(values, with) < 0)
-          best = id;
-      }
-      if (best >= 0) stored.insert(best);
+  /// Returns which of the members `in` the kernel stores: those that must lie in memory, and what the readers of others
+  /// need to compute them: one value if one is enough, the smallest and of these the last.
+  Mask results(Mask in) const {
+    Mask stored = 0;
+    for (size_t k = 0; bit(k) <= in; ++k)
+      if (read_outside(k, in) && members_[k].stored) stored |= bit(k);
+    if (first_missing(in, stored)) {
+      std::optional<size_t> best;
+      for (size_t k = 0; bit(k) <= in; ++k)
+        if (!(stored & bit(k)) && (!best || bytes(members_[k].id) <= bytes(members_[*best].id)) &&
+            !first_missing(in, stored | bit(k)))
+          best = k;
+      if (best) stored |= bit(*best);
     }
-    for (NodeId id = first_missing(values, stored); id >= 0; id = first_missing(values, stored)) stored.insert(id);
-    return {stored.begin(), stored.end()};
+    for (auto k = first_missing(in, stored); k; k = first_missing(in, stored)) stored |= bit(*k);
+    return stored;
+  }
+
+  std::vector<NodeId> nodes(Mask mask) const {
+    std::vector<NodeId> out;
+    for (size_t k = 0; k < members_.size(); ++k)
+      if (mask & bit(k)) out.push_back(members_[k].id);
+    return out;
   }
 
   /// Returns the region of the first `count` values; nothing if it stores too much or would wait for itself.
   std::optional<DotRegion> prefix(size_t count) const {
     DotRegion region;
     region.dot = dot_;
-    std::set<NodeId> all{dot_}, reads;
+    const Mask all = of_first(count + 1);
+    SortedSet<NodeId> reads;
     for (size_t k = 0; k < count; ++k) {
       const Added& v = values_[k];
       reads.insert(v.reads.begin(), v.reads.end());
-      all.insert(v.id);
       region.values.push_back(v.id);
       region.made.insert(region.made.end(), v.made.begin(), v.made.end());
     }
-    region.stored = results(all);
+    region.stored = nodes(results(all));
     if (region.stored.empty() || region.stored.size() > most_stored + 1) return {};
     region.result = region.stored.back();
     region.stored.pop_back();
@@ -219,54 +252,55 @@ class RegionFinder {
 
   /// Returns a later dot of the same shape among the arrays that values read: its kernel can compute them as well; -1
   /// if there is none.
-  NodeId another_dot(const std::set<NodeId>& reads) const {
+  NodeId another_dot(const SortedSet<NodeId>& reads) const {
     for (const NodeId id : reads)
       if (id > dot_ && ir_[id].op == Op::dot && cx_.roots[id] && ir_[id].type.shape == shape_) return id;
     return {};
   }
 
-  /// Returns what is read besides `known` values to compute `results`.
-  std::set<NodeId> reads_of(const std::vector<NodeId>& results, const std::set<NodeId>& known) const {
-    std::set<NodeId> needed(results.begin(), results.end()), reads;
-    for (size_t k = values_.size(); k-- > 0;) {
-      const Added& v = values_[k];
-      if (!needed.contains(v.id) || known.contains(v.id)) continue;
+  /// Returns what is read besides `known` members to compute `results`.
+  SortedSet<NodeId> reads_of(Mask results, Mask known) const {
+    Mask needed = results;
+    SortedSet<NodeId> reads;
+    for (size_t k = members_.size(); k-- > 1;) {
+      if (!(needed & ~known & bit(k))) continue;
+      const Added& v = values_[k - 1];
       reads.insert(v.reads.begin(), v.reads.end());
-      needed.insert(ir_[v.id].inputs.begin(), ir_[v.id].inputs.end());
+      needed |= members_[k].inputs;
     }
     return reads;
   }
 
   /// Prices a prefix: what the dot's kernel stores and reads, then what is read of its results, and what the values
   /// that follow it cost. These are computed by another dot's kernel, by one of their own, or wherever they are read.
-  double price(const std::set<NodeId>& all, const std::set<NodeId>& reads) const {
-    std::set<NodeId> whole{dot_};
-    for (const Added& v : values_) whole.insert(v.id);
-    const std::vector<NodeId> made = results(all), last = results(whole);
-    double sum = array_bytes({made.begin(), made.end()}) + array_bytes(reads);
+  double price(Mask all, const SortedSet<NodeId>& reads) const {
+    const Mask whole = of_first(members_.size()), made = results(all), last = results(whole);
+    const std::vector<NodeId> made_nodes = nodes(made);
+    double sum = array_bytes({made_nodes.begin(), made_nodes.end()}) + array_bytes(reads);
     NodeId host{};
-    if (all.size() < whole.size()) {
-      std::set<NodeId> in = reads_of(last, all);
-      for (const NodeId id : made) {
-        const std::set<NodeId> readers = readers_outside(id, all, made);
-        if (std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return whole.contains(r); })) in.insert(id);
+    if (all != whole) {
+      SortedSet<NodeId> in = reads_of(last, all);
+      for (const NodeId id : made_nodes) {
+        const SortedSet<NodeId> readers = readers_outside(id, all, made);
+        if (std::ranges::any_of(readers, [&](NodeId r) { return mask_of(r) != 0; })) in.insert(id);
       }
       host = another_dot(in);
       in.erase(host);
       bool launch = false;
       size_t inlined = 0;  // kernels that compute the values where they read them
-      for (const NodeId id : last) {
-        if (all.contains(id)) continue;
-        if (host >= 0 || needs_memory(id, whole)) sum += bytes(id), launch = true;
+      for (size_t k = 0; k < members_.size(); ++k) {
+        if (!(last & ~all & bit(k))) continue;
+        const NodeId id = members_[k].id;
+        if (host >= 0 || members_[k].stored) sum += bytes(id), launch = true;
         else inlined = std::max(inlined, readers_outside(id, whole, last).size());
       }
       sum += array_bytes(in) * static_cast<double>(inlined + (launch ? 1 : 0));
       if (host >= 0) sum -= bytes(host);  // which the whole region would have stored
       else if (launch) sum += cx_.launch_bytes;
     }
-    for (const NodeId id : last)
-      if (host >= 0 || all.contains(id) || needs_memory(id, whole))
-        sum += bytes(id) * static_cast<double>(readers_outside(id, whole, last).size());
+    for (size_t k = 0; k < members_.size(); ++k)
+      if ((last & bit(k)) && (host >= 0 || (all & bit(k)) || members_[k].stored))
+        sum += bytes(members_[k].id) * static_cast<double>(readers_outside(members_[k].id, whole, last).size());
     return sum;
   }
 
@@ -276,7 +310,8 @@ class RegionFinder {
   const Shape& shape_;
   ix::Context index_;
   std::vector<Expr> vars_;
-  std::vector<Added> values_;
+  std::vector<Added> values_;    // ascending
+  std::vector<Member> members_;  // likewise
 };
 
 bool has_axis(const std::vector<int64_t>& list, int64_t axis) {

@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <unordered_set>
 
 #include "array/handle.h"
 #include "array/host.h"
@@ -369,10 +370,10 @@ ArrayFunction compile(const ArrayFunction& fun, const CompileOptions& options) {
   compiled->fun = fun;
   compiled->options = options;
   std::vector<array*>& states = compiled->options.state;  // each handle once, in the order given
-  for (size_t k = 0; k < states.size(); ++k) {
+  for (size_t k = 0; k < states.size(); ++k)
     if (!states[k]) throw_invalid("compile", "state " + std::to_string(k) + " is a null pointer");
-    states.erase(std::remove(states.begin() + static_cast<int64_t>(k) + 1, states.end(), states[k]), states.end());
-  }
+  std::unordered_set<const array*> known;
+  std::erase_if(states, [&](const array* state) { return !known.insert(state).second; });
   return CompiledFunction{compiled};
 }
 

@@ -29,21 +29,21 @@ int64_t assign_offsets(std::vector<Lifetime>& buffers) {
   std::stable_sort(by_size.begin(), by_size.end(),
                    [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
   int64_t arena = 0;
-  std::vector<size_t> placed;  // ascending offsets
+  std::vector<Lifetime> placed;  // ascending offsets, of rounded sizes: each search runs through all of it
+  placed.reserve(buffers.size());
   for (size_t k : by_size) {
     Lifetime& buffer = buffers[k];
     int64_t size = rounded(buffer.bytes), offset = 0;
-    for (size_t other : placed) {
-      const Lifetime& o = buffers[other];
+    for (const Lifetime& o : placed) {
       if (o.last < buffer.first || o.first > buffer.last) continue;
       if (offset + size <= o.offset) break;
-      offset = std::max(offset, o.offset + rounded(o.bytes));
+      offset = std::max(offset, o.offset + o.bytes);
     }
     buffer.offset = offset;
     arena = std::max(arena, offset + size);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
-                                   [&](int64_t at, size_t other) { return at < buffers[other].offset; }),
-                  k);
+                                   [](int64_t at, const Lifetime& o) { return at < o.offset; }),
+                  {size, buffer.first, buffer.last, offset});
   }
   return arena;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -68,9 +69,13 @@ class HorizontalFusion {
     return true;
   }
 
-  static void join(Step& into, const Step& from) {
-    into.segments.insert(into.segments.end(), from.segments.begin(), from.segments.end());
-    into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
+  /// Moves the segments of a launch behind those of another.
+  static void join(Step& into, Step& from) {
+    const auto append = [](auto& to, auto& more) {
+      to.insert(to.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
+    };
+    append(into.segments, from.segments);
+    append(into.nodes, from.nodes);
     absorb(into, from);
   }
 

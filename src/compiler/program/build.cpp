@@ -276,9 +276,9 @@ void CompiledProgram::count() {
   stats_.peak_bytes = block(steps_.arena_bytes);
   for (NodeId id : ir_.inputs) stats_.peak_bytes += block(volume(ir_[id].type.shape) * ir_[id].type.dtype.size());
   for (const OutputPlan& out : steps_.outputs) stats_.peak_bytes += out.owns ? block(out.bytes) : 0;
+  const std::set<int> written(written_inputs_.begin(), written_inputs_.end());
   for (size_t k = 0; k < steps_.outputs.size(); ++k)
-    stats_.shared_results += !steps_.outputs[k].owns && std::find(written_inputs_.begin(), written_inputs_.end(),
-                                                                  input_of(k)) == written_inputs_.end();
+    stats_.shared_results += !steps_.outputs[k].owns && !written.contains(input_of(k));
   stats_.arena_bytes = steps_.arena_bytes;
   stats_.live_bytes = steps_.live_bytes;
 }

@@ -24,6 +24,8 @@ graph::Value to_dtype(const graph::Value& v, Dtype dtype) {
 }
 
 std::vector<graph::Value> broadcast_together(const char* op, std::vector<graph::Value> values) {
+  const auto same = [&](const graph::Value& v) { return v.shape() == values.front().shape(); };
+  if (std::all_of(values.begin(), values.end(), same)) return values;
   Shape shape = values.front().shape();
   for (const graph::Value& v : values) {
     try {

@@ -2,6 +2,7 @@
 #include "graph/build.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,17 +49,37 @@ bool identity_order(const std::vector<int64_t>& axes) {
 
 }  // namespace
 
-Values make_all(Op op, Values inputs, SharedAttrs attrs) {
+namespace {
+
+/// The types of a node's inputs in a row, as rules take them, in memory that the thread's next node uses again.
+class InputTypes {
+ public:
+  explicit InputTypes(const Values& inputs) : types_(std::exchange(spare(), {})), count_(inputs.size()) {
+    if (types_.size() < count_) types_.resize(count_);
+    for (size_t k = 0; k < count_; ++k) types_[k] = inputs[k].type();
+  }
+  ~InputTypes() { spare() = std::move(types_); }
+  InputTypes(const InputTypes&) = delete;
+  InputTypes& operator=(const InputTypes&) = delete;
+  operator TypeSpan() const { return {types_.data(), count_}; }
+
+ private:
+  static std::vector<Type>& spare() {
+    thread_local std::vector<Type> types;
+    return types;
+  }
+  std::vector<Type> types_;  // as many as any node had; the first `count_` are this one's
+  size_t count_;
+};
+
+std::shared_ptr<Node> make_node(Op op, Values inputs, SharedAttrs attrs) {
   const Row& r = row(op);
   const int given = static_cast<int>(inputs.size());
   if (given < r.min_inputs || (r.max_inputs >= 0 && given > r.max_inputs))
     throw_invalid(r.name, fmt::format("takes {} arguments, got {}", argument_count(r), given));
-  std::vector<Type> types;
-  types.reserve(inputs.size());
-  for (size_t k = 0; k < inputs.size(); ++k) {
+  for (size_t k = 0; k < inputs.size(); ++k)
     if (!inputs[k]) throw_invalid(r.name, fmt::format("argument {} is empty", k));
-    types.push_back(inputs[k].type());
-  }
+  const InputTypes types(inputs);
   std::vector<Type> results;
   if (op == Op::composite) {
     results = composite_types(attrs, types);  // one construction of the body for both rules
@@ -67,17 +88,22 @@ Values make_all(Op op, Values inputs, SharedAttrs attrs) {
     std::vector<Shape> shapes = r.shape(attrs, types);
     for (size_t k = 0; k < shapes.size(); ++k) results.push_back({std::move(shapes[k]), dtypes[k]});
   }
-  const int count = static_cast<int>(results.size());
-  const auto node = std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::move(results));
+  return std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::move(results));
+}
+
+}  // namespace
+
+Values make_all(Op op, Values inputs, SharedAttrs attrs) {
+  const auto node = make_node(op, std::move(inputs), std::move(attrs));
   Values out;
-  for (int k = 0; k < count; ++k) out.push_back({node, k});
+  for (int k = 0; k < node->outputs(); ++k) out.push_back({node, k});
   return out;
 }
 
 Value make(Op op, Values inputs, SharedAttrs attrs) {
-  Values out = make_all(op, std::move(inputs), std::move(attrs));
-  check(out.size() == 1, row(op).name, "has several outputs: use make_all");
-  return std::move(out[0]);
+  auto node = make_node(op, std::move(inputs), std::move(attrs));
+  check(node->outputs() == 1, row(op).name, "has several outputs: use make_all");
+  return {std::move(node), 0};
 }
 
 // ---- leaves ----

@@ -99,8 +99,8 @@ Border border_of(const Values& outputs, const std::unordered_set<const Node*>& p
     const Value& v = *stack.back();
     stack.pop_back();
     const Node& node = *v.node;
-    const bool new_node = nodes.insert(&node);
     if (!values.insert(node.id() << 16 | static_cast<uint64_t>(v.index)) || placeholders.contains(&node)) continue;
+    const bool new_node = node.outputs() == 1 || nodes.insert(&node);
     if (node.storage(0)) border.data.push_back(v);
     else if (node.op() == graph::Op::parameter)
       throw_invalid("compile", "the function uses a placeholder of another function's trace");

@@ -30,7 +30,7 @@ std::vector<Shape> equal_shapes(std::string_view name, TypeSpan in) {
   for (const Type& t : in)
     if (t.shape != in[0].shape)
       throw_invalid(name, "arguments must have one shape, got " + list(in) + ": broadcast them first");
-  return {in[0].shape};
+  return std::vector<Shape>(1, in[0].shape);
 }
 
 template <ScalarOp op, Op node>

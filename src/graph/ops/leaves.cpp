@@ -7,7 +7,7 @@
 namespace weft::graph {
 namespace {
 
-std::vector<Shape> attrs_shape(const Attrs& attrs, TypeSpan) { return {attrs.shape}; }
+std::vector<Shape> attrs_shape(const Attrs& attrs, TypeSpan) { return std::vector<Shape>(1, attrs.shape); }
 std::vector<Shape> scalar_shape(const Attrs&, TypeSpan) { return {Shape{}}; }
 std::vector<Dtype> attrs_dtype(const Attrs& attrs, TypeSpan) { return {attrs.dtype}; }
 

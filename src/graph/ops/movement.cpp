@@ -69,7 +69,7 @@ std::vector<Shape> broadcast_shape(const Attrs& attrs, TypeSpan in) {
   if (!fits)
     throw_invalid("broadcast", fmt::format("{} does not broadcast to {}: only axes of extent 1 repeat",
                                            to_string(in[0]), weft::to_string(attrs.shape)));
-  return {attrs.shape};
+  return std::vector<Shape>(1, attrs.shape);
 }
 
 /// Returns whether a slice takes the whole of axis k.

@@ -1,6 +1,5 @@
 // Walks over graphs, all without recursion: topological order, substitution, inlining of composites.
 #include <algorithm>
-#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -12,43 +11,52 @@
 namespace weft::graph {
 namespace {
 
-using Nodes = std::vector<std::shared_ptr<Node>>;
+/// A node that a walk came to, by a reference to it that the graph holds.
+struct Reached {
+  uint64_t id = 0;
+  const std::shared_ptr<Node>* node = nullptr;
+};
 
 /// Sorts by id. A node is made after its inputs, so this is a topological order, and the order in which the program was
 /// written. The ids of one graph are close together.
-void sort_by_id(Nodes& nodes) {
+void sort_by_id(std::vector<Reached>& nodes) {
   if (nodes.empty()) return;
-  const auto by_id = [](const auto& a, const auto& b) { return a->id() < b->id(); };
-  const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end(), by_id);
-  const uint64_t least = (*first)->id(), range = (*last)->id() - least + 1;
-  if (range > 8 * nodes.size()) return std::sort(nodes.begin(), nodes.end(), by_id);
-  Nodes positions(range);
-  for (std::shared_ptr<Node>& node : nodes) {
-    const uint64_t at = node->id() - least;
-    positions[at] = std::move(node);
+  const auto [first, last] = std::ranges::minmax(nodes, {}, &Reached::id);
+  const uint64_t least = first.id, range = last.id - least + 1;
+  if (range > 8 * nodes.size()) {
+    std::ranges::sort(nodes, {}, &Reached::id);
+    return;
   }
-  std::copy_if(std::make_move_iterator(positions.begin()), std::make_move_iterator(positions.end()), nodes.begin(),
-               [](const auto& node) { return node != nullptr; });
+  std::vector<Reached> positions(range);
+  for (const Reached& r : nodes) positions[r.id - least] = r;
+  std::ranges::copy_if(positions, nodes.begin(), [](const Reached& r) { return r.node != nullptr; });
 }
 
 /// Returns the nodes that `outputs` reach without passing through a node for which `stops` is true; such nodes are not
-/// listed.
+/// listed. They are found in `outputs` and in the inputs of nodes, which must stay where they are.
 template <class Stops>
-Nodes reach(std::span<const Value> outputs, Stops stops) {
+std::vector<Reached> reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
-  std::vector<const std::shared_ptr<Node>*> stack;  // into `outputs` and the inputs of nodes, which stay where they are
-  Nodes nodes;
+  std::vector<const std::shared_ptr<Node>*> stack;
+  std::vector<Reached> nodes;
   const auto visit = [&](const Value& v) {
     if (v.node && !stops(*v.node) && seen.insert(v.node.get())) stack.push_back(&v.node);
   };
   for (const Value& v : outputs) visit(v);
   while (!stack.empty()) {
-    nodes.push_back(*stack.back());
+    nodes.push_back({(*stack.back())->id(), stack.back()});
     stack.pop_back();
-    for (const Value& v : nodes.back()->inputs()) visit(v);
+    for (const Value& v : (*nodes.back().node)->inputs()) visit(v);
   }
   sort_by_id(nodes);
   return nodes;
+}
+
+std::vector<std::shared_ptr<Node>> held(const std::vector<Reached>& nodes) {
+  std::vector<std::shared_ptr<Node>> out;
+  out.reserve(nodes.size());
+  for (const Reached& r : nodes) out.push_back(*r.node);
+  return out;
 }
 
 bool is_region(const Node& node) { return node.op() == Op::composite && !node.storage(0); }
@@ -76,11 +84,9 @@ class Replacements {
     return out;
   }
 
-  /// Returns the node's inputs after replacement; `changed` tells whether any differs.
-  Values inputs(const Node& node, bool& changed) const {
-    Values out = of(node.inputs());
-    changed = out != node.inputs();
-    return out;
+  /// Returns whether any input of the node is replaced by another value.
+  bool change(const Node& node) const {
+    return std::ranges::any_of(node.inputs(), [&](const Value& v) { return of(v) != v; });
   }
 
  private:
@@ -119,18 +125,18 @@ Values body_of(const Node& node, const Values& inputs) {
 Values expanded(const Values& outputs, uint64_t before, const std::function<bool(const Node&)>& kept,
                 std::vector<InlinedComposite>& inlined) {
   Replacements new_values;
-  for (const auto& node : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
-    bool changed = false;
-    Values inputs = new_values.inputs(*node, changed);
-    if (is_region(*node) && !(kept && kept(*node))) {
+  for (const Reached& reached : reach(outputs, [&](const Node& n) { return n.id() <= before; })) {
+    const Node& node = **reached.node;
+    if (is_region(node) && !(kept && kept(node))) {
+      const Values inputs = new_values.of(node.inputs());
       uint64_t last = 0;  // what a body makes comes after its inputs
       for (const Value& v : inputs) last = std::max(last, v.node->id());
-      Values results = expanded(body_of(*node, inputs), last, kept, inlined);
+      Values results = expanded(body_of(node, inputs), last, kept, inlined);
       if (inputs.size() == 1 && results.size() == 1)
-        inlined.push_back({node->attrs().composite->name, inputs[0], results[0]});
-      new_values.set(node.get(), std::move(results));
-    } else if (changed) {
-      new_values.set(node.get(), rebuild(*node, std::move(inputs)));
+        inlined.push_back({node.attrs().composite->name, inputs[0], results[0]});
+      new_values.set(&node, std::move(results));
+    } else if (new_values.change(node)) {
+      new_values.set(&node, rebuild(node, new_values.of(node.inputs())));
     }
   }
   return new_values.of(outputs);
@@ -139,13 +145,13 @@ Values expanded(const Values& outputs, uint64_t before, const std::function<bool
 }  // namespace
 
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs) {
-  return reach(outputs, [](const Node&) { return false; });
+  return held(reach(outputs, [](const Node&) { return false; }));
 }
 
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at) {
   std::unordered_set<const Node*> stop;
   for (const Value& v : stop_at) stop.insert(v.node.get());
-  return reach(outputs, [&](const Node& node) { return stop.contains(&node); });
+  return held(reach(outputs, [&](const Node& node) { return stop.contains(&node); }));
 }
 
 Graph inline_composites(const Graph& graph, const std::function<bool(const Node&)>& kept) {
@@ -169,11 +175,10 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
     new_values.set(from[k], to[k]);
     if (from[k].node->outputs() == 1) stop.insert(from[k].node.get());
   }
-  for (const auto& node : reach(outputs, [&](const Node& n) { return stop.count(&n) > 0; })) {
-    bool changed = false;
-    Values inputs = new_values.inputs(*node, changed);
-    if (!changed) continue;
-    const Values rebuilt = rebuild(*node, std::move(inputs));
+  for (const Reached& reached : reach(outputs, [&](const Node& n) { return stop.contains(&n); })) {
+    const std::shared_ptr<Node>& node = *reached.node;
+    if (!new_values.change(*node)) continue;
+    const Values rebuilt = rebuild(*node, new_values.of(node->inputs()));
     for (int k = 0; k < node->outputs(); ++k) {
       const Value old{node, k};
       if (new_values.of(old) == old)

@@ -158,6 +158,7 @@ void compile_times(const BenchOptions& o) {
   target::Target& before = compiler::default_target();
   compiler::set_default_target(target::null());
   for (const int layers : {4, 12, 24, 48, 96}) {
+    if (!o.only.empty() && o.only != std::to_string(layers)) continue;
     double total = 1e9, processor = 1e9;
     compiler::Stats least, first;  // of the quickest model; of the first, which is the same in every run
     for (int64_t rep = 0; rep < reps_of(o, 5); ++rep) {
@@ -338,7 +339,8 @@ Command bench_command() {
   set.add("model", "NAME", &options->model,
           "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", ")))
       .one_of(kernel_bench_models());
-  set.add("only", "NAME", &options->only, "of bench models and operations: the workload of that name alone");
+  set.add("only", "NAME", &options->only,
+          "of bench models and operations: the workload of that name alone; of bench compile: that many layers alone");
   set.add("sizes", "DEVICE", &options->sizes, "of the same: the sizes of gpu, cpu or tiny")
       .one_of({"gpu", "cpu", "tiny"})
       .defaults_to("those of the device");

@@ -159,10 +159,26 @@ CompileStats CpuTarget::stats() const {
   return stats_;
 }
 
+namespace {
+
+/// Returns whether a matmul is limited by reading its matrix, and generated code reads that once: a GEMV of a few rows.
+/// oneDNN reads some layouts far below the speed of memory (docs/notes/cpu-matmul.md).
+bool is_gemv(const kernel::DotDesc& d, const Machine& machine) {
+  constexpr int64_t most_rows = 4;
+  if (d.a != float32 || !d.batch.empty() || d.sum != kernel::OperandSum::none || std::min(d.m, d.n) > most_rows)
+    return false;
+  const Rates rates = stated_rates(machine);
+  const double m = static_cast<double>(d.m), n = static_cast<double>(d.n), k = static_cast<double>(d.k);
+  const double bytes = static_cast<double>(sizeof(float)) * (m * k + k * n + m * n);
+  return d.flops() / rates.peak(Arithmetic::f32) < bytes / rates.memory();
+}
+
+}  // namespace
+
 std::shared_ptr<const LibraryCall> CpuTarget::library(const kernel::DotDesc& desc) const {
   // Without tiles (AMX) oneDNN's bfloat16 matmuls reach 92-100 GFLOP/s a core, and generated ones 159-176
   // (docs/performance.md).
-  if (!libraries_enabled() || (desc.a == bfloat16 && !isa_.tiles)) return nullptr;
+  if (!libraries_enabled() || (desc.a == bfloat16 && !isa_.tiles) || is_gemv(desc, machine_)) return nullptr;
   return onednn_dot(desc);
 }
 

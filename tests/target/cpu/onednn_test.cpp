@@ -251,6 +251,16 @@ TEST_CASE("onednn: the CPU target gives it bfloat16 products only where the proc
   CHECK(target::CpuTarget({"generic", true}).library(d) == nullptr);
 }
 
+TEST_CASE("onednn: the CPU target leaves products that are limited by reading a matrix to generated code") {
+  if (!built_in()) return;
+  for (const int64_t rows : {1, 4}) {
+    CHECK(target::cpu().library(plain(rows, 512, 512)) == nullptr);
+    CHECK(target::cpu().library(plain(512, rows, 512)) == nullptr);
+  }
+  CHECK(target::cpu().library(plain(8, 512, 512)) != nullptr);
+  CHECK(onednn_dot(plain(4, 512, 512)) != nullptr);
+}
+
 TEST_CASE("onednn: the products of a GPT are all taken, in every dtype of which it takes any") {
   if (!built_in()) return;
   const int64_t B = 3, T = 20, H = 2, D = 16, W = H * D;

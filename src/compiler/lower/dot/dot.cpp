@@ -234,7 +234,7 @@ void DotLowering::outer_form(bool exchanged) {
 /// The form with lanes along K: sums[j][i, lane] over the k of one lane, for a block of rows i and a few columns j.
 void DotLowering::inner_form() {
   const int64_t lanes = cx_.target.machine().lanes(size_of(t_));
-  int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = d_.m >= 4 ? 4 : std::min<int64_t>(8, d_.n);
+  int64_t bm = d_.m >= 4 ? 4 : d_.m >= 2 ? 2 : 1, bn = std::min<int64_t>(4, d_.n);
   while (bn & (bn - 1)) --bn;
   Value m0, n0;
   tiles(bm, bn, m0, n0);
@@ -285,6 +285,8 @@ Lowered DotLowering::run() {
   if (matmul_fits()) matmul_form(d_.c_n != 1 && d_.c_m == 1);
   else if (cx_.target.machine().simt) shared_form();
   else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
+  else if (panels_fit(false)) panels_form(false);
+  else if (panels_fit(true)) panels_form(true);
   else if (d_.b_n == 1 && (d_.n > 1 || d_.b_k != 1)) outer_form(false);
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
   else if (d_.a_m == 1 && d_.m > 1) outer_form(true);

@@ -4,6 +4,7 @@
 //   blocks   large matmuls: panels of both operands are packed into scratch, sums stay in registers (blocks.cpp)
 //   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
 //   rows     lanes along M (A's columns are contiguous): the same with A and B exchanged, C stored transposed
+//   panels   a few rows times a large matrix, lanes along its columns: sums in scratch (panels.cpp)
 //   shared   GPUs: a square tile of C, slices of K in shared memory
 //   matmul   tensor cores: one instruction computes the tile in scratch, then panels of it are finished and stored
 //            (matmul.cpp)
@@ -54,6 +55,10 @@ class DotLowering {
   class Blocks;
   bool blocks_fit() const;
   void blocks_form(bool exchanged);
+
+  // lower/dot/panels.cpp
+  bool panels_fit(bool exchanged) const;
+  void panels_form(bool exchanged);
 
   // lower/dot/matmul.cpp
   bool matmul_fits() const;

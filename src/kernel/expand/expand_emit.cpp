@@ -165,12 +165,14 @@ std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
   return out;
 }
 
-// Without ldexp: multiplies by two powers of two, the first of them exactly.
+// Without ldexp: multiplies by two powers of two, the first of them exactly. The bits of `half` are those of 2^m where
+// they are shifted, because its low bits are m + 127; those of 2^(n - m) follow from both.
 Expr scaled(Expr p, Expr shifted) {
   const Expr n = shifted - shifter;
   if (p.emitter->has().ldexp) return apply(ScalarOp::ldexp, {p, n});
-  const Expr half = fma(n, 0.5, shifter);
-  return p * power_of_two(half, one_bits) * power_of_two(shifted - (half - shifter), one_bits);
+  constexpr double bias = 127, twice_bias = 254 << 23;
+  const Expr half = bitcast(fma(n, 0.5, shifter + bias), int32), rest = bitcast(shifted, int32) - half;
+  return p * bitcast(half << 23, float32) * bitcast((rest << 23) + twice_bias, float32);
 }
 
 Expr horner(Expr x, std::initializer_list<double> coefficients) {

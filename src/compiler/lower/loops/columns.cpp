@@ -15,8 +15,11 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_at_once = 8;
-constexpr size_t most_partial_sums = 4;       // partial sums of each column in a part
-constexpr int64_t bytes_in_flight = 4 << 10;  // in flight for a warp: 32 registers a thread
+constexpr int64_t widest_panel = 2048;          // columns: two pages of each row
+constexpr int64_t enough_programs = 8;          // to read at the speed of memory
+constexpr int64_t most_panel_bytes = 16 << 10;  // of a panel's sums: they stay in the L1 cache
+constexpr size_t most_partial_sums = 4;         // partial sums of each column in a part
+constexpr int64_t bytes_in_flight = 4 << 10;    // in flight for a warp: 32 registers a thread
 
 }  // namespace
 
@@ -29,8 +32,15 @@ int64_t RowLowering::panel() const {
   if (std::any_of(statements_.begin(), statements_.end(),
                   [](const Statement& s) { return s.root.kind == RootKind::full; }))
     return 0;
-  int64_t width = 512;
-  while (width > schedule_.width && schedule_.lane_extent * extent_of(outer_) < 8 * width) width /= 2;
+  int64_t bytes = 0;  // of a column's sums
+  for (const Statement& s : statements_)
+    if (s.carries())
+      for (const NodeId component : cx_.ir[s.root.node].inputs)
+        bytes += std::max<int64_t>(sizeof(float), cx_.ir[component].type.dtype.size());
+  const int64_t columns = schedule_.lane_extent * extent_of(outer_),
+                programs = std::min(enough_programs, cx_.target.machine().processors);
+  int64_t width = widest_panel;
+  while (width > schedule_.width && (columns < programs * width || width * bytes > most_panel_bytes)) width /= 2;
   return width > schedule_.width ? width : 0;
 }
 

@@ -23,6 +23,7 @@
 #include "compiler/rewrite/reduction_algebra.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/small_convolution.h"
+#include "compiler/rewrite/sort_window.h"
 #include "compiler/schedule/split_attention.h"
 #include "compiler/schedule/split_cumulative.h"
 #include "compiler/schedule/split_reduction.h"
@@ -60,6 +61,8 @@ constexpr Pass table[] = {
      always, [](Ir ir, const PassContext&) { return simplify(std::move(ir)); }},
     {"dead_code", "simplify leaves the nodes that it replaced; from here on a reader is one that counts", always,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"sort_window", "after dead_code: what nobody reads would widen a window", always,
+     [](Ir ir, const PassContext&) { return narrow_sorts(std::move(ir)); }},
     {"plain_operands", "after simplify, which would remove the copies it makes as movements that move nothing", always,
      [](Ir ir, const PassContext&) { return with_plain_operands(std::move(ir)); }},
     {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory",

@@ -354,7 +354,11 @@ inline void draw_sort(Drawing& d) {
   for (size_t k = 0; d.float64_only && k < data.size();
        ++k)  // apart by more than the steps of finite differences: in a row k mod 19 is never the same
     data[k] = Number::of_real(std::floor(data[k].real() * 50) / 50 + 1e-3 * static_cast<double>(k % 19));
-  d.out.attrs.integers = {d.r.below(static_cast<int64_t>(shape.size()))};
+  const int64_t axis = d.r.below(static_cast<int64_t>(shape.size()));
+  d.out.attrs.integers = {axis};
+  if (!d.r.chance(3)) return;
+  const int64_t extent = shape[static_cast<size_t>(axis)].bound(), first = d.r.below(extent + 1);
+  d.out.attrs.integers = {axis, first, d.r.below(extent - first + 1)};
 }
 
 inline void draw_search(Drawing& d) {

@@ -135,7 +135,10 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
   if (in.inputs[0].type.dtype != float64) return false;
   if (a.call == "sort") {  // each element at the position that the elements before it leave
     const Shape& shape = in.inputs[0].type.shape;
-    const size_t axis = static_cast<size_t>(a.integers[0]);
+    const SortWindow window = sort_window(a.integers, shape[static_cast<size_t>(a.integers[0])].bound());
+    const size_t axis = window.axis;
+    Shape written = shape;
+    written[axis] = window.count;
     const std::vector<double> x = reals(in.inputs[0]);
     const auto before = [&](int64_t i, int64_t j) {
       const double p = x[static_cast<size_t>(i)], q = x[static_cast<size_t>(j)];
@@ -149,7 +152,9 @@ inline bool naive_call(const Instance& in, std::vector<double>& out) {
         other[axis] = k;
         if (before(flat(shape, other), at)) ++position[axis];
       }
-      out[static_cast<size_t>(flat(shape, position))] = x[static_cast<size_t>(at)];
+      position[axis] -= window.first;
+      if (position[axis] >= 0 && position[axis] < window.count)
+        out[static_cast<size_t>(flat(written, position))] = x[static_cast<size_t>(at)];
     }
     return true;
   }

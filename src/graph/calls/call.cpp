@@ -27,7 +27,7 @@ std::vector<Type> call_types(const Attrs& attrs, TypeSpan in) {
   const int given = static_cast<int>(in.size()), integers = static_cast<int>(attrs.integers.size());
   if (given < rule.min_inputs || (rule.max_inputs >= 0 && given > rule.max_inputs))
     throw_invalid(rule.name, fmt::format("takes another number of arguments than {}", given));
-  if (integers != rule.integers)
+  if (integers != rule.integers && integers != rule.integers + rule.more_integers)
     throw_invalid(rule.name, fmt::format("reads {} integers, got {}", rule.integers, integers));
   return rule.types(attrs, in);
 }

@@ -19,6 +19,7 @@ struct CallRule {
   Column<FactorRule> factors;
   ReferenceRule* reference;
   double ulp;
+  int more_integers = 0;  // that may follow those, all or none
 };
 
 /// Returns the rule of a call; throws std::invalid_argument if there is none.
@@ -27,6 +28,14 @@ std::span<const CallRule* const> calls();  // every rule
 
 /// Makes the node of a call, checked by its rule; returns one Value per result.
 Values call(std::string name, Values inputs, std::vector<int64_t> integers = {});
+
+/// The positions of a sorted axis that are computed.
+struct SortWindow {
+  size_t axis;
+  int64_t first, count;
+};
+/// Returns the window of a call `sort` along an axis of `extent`.
+SortWindow sort_window(std::span<const int64_t> integers, int64_t extent);
 
 /// An array sorted along an axis, ascending and stable, NaN last; and each element's original position (uint32).
 struct Sorted {

@@ -2,6 +2,7 @@
 //
 // sort v              integers: axis. Results: v sorted along the axis, ascending and stable, NaN last, complex numbers
 //                     by real, then by imaginary parts; and each element's original position (uint32).
+//                     integers: axis, first, count. The same positions of both results alone.
 // searchsorted a, v   integers: 1 for the position after equals, 0 for the position before. a [b…, n] is sorted along
 //                     its last axis; v [b…, m…] has its dtype. Result, in v's shape: how many elements of its row come
 //                     before each value (uint32).
@@ -31,31 +32,53 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
                   fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(v)));
   if (extent.bound() > int64_t{UINT32_MAX})
     throw_invalid("sort", fmt::format("axis {} of {} is longer than positions in uint32 reach", axis, to_string(v)));
-  return {v, {v.shape, uint32}};
+  const SortWindow window = sort_window(attrs.integers, extent.bound());
+  if (window.first < 0 || window.count < 0 || window.first > extent.bound() - window.count)
+    throw_invalid("sort", fmt::format("positions {} to {} are outside axis {} of {}", window.first,
+                                      window.first + window.count, axis, to_string(v)));
+  Shape shape = v.shape;
+  shape[window.axis] = window.count;
+  return {{shape, v.dtype}, {shape, uint32}};
+}
+
+/// The indices of v[…, order[…, i, …], …]: one array for each axis of v.
+struct Positions {
+  Values indices;
+  std::vector<int64_t> axes;
+  Shape ones;
+};
+
+Positions positions_along(const Type& v, const Value& order, size_t axis) {
+  Positions p;
+  for (size_t k = 0; k < v.shape.size(); ++k) {
+    if (!(v.shape[k].is_static()))
+      throw_invalid("sort", "the derivative over a symbolic axis is not supported: " + to_string(v));
+    p.indices.push_back(k == axis ? order : iota(order.shape(), static_cast<int>(k), uint32));
+    p.axes.push_back(static_cast<int64_t>(k));
+    p.ones.push_back(1);
+  }
+  return p;
 }
 
 /// Returns v[…, order[…, i, …], …] along the axis.
 Value along(const Value& v, const Value& order, size_t axis) {
-  if (num_elements(v.shape()) == 0) return v;
-  Values indices;
-  std::vector<int64_t> axes;
-  Shape ones;
-  for (size_t k = 0; k < v.shape().size(); ++k) {
-    if (!(v.shape()[k].is_static()))
-      throw_invalid("sort", "the derivative over a symbolic axis is not supported: " + to_string(v.type()));
-    indices.push_back(k == axis ? order : iota(order.shape(), static_cast<int>(k), uint32));
-    axes.push_back(static_cast<int64_t>(k));
-    ones.push_back(1);
-  }
-  return reshape(gather(v, indices, axes, ones), order.shape());
+  if (num_elements(order.shape()) == 0) return full(order.shape(), v.type().dtype, Number{});
+  const Positions p = positions_along(v.type(), order, axis);
+  return reshape(gather(v, p.indices, p.axes, p.ones), order.shape());
 }
 
-/// Each cotangent returns to its element's original position, by a gather through the inverse permutation, which is the
-/// argsort of the permutation.
-Values sort_vjp(const Node& node, ValueSpan, ValueSpan y, ValueSpan g) {
+/// Each cotangent returns to its element's original position: by a gather through the inverse permutation, which is the
+/// argsort of the permutation; of a window, by a scatter.
+Values sort_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const size_t axis = sorted_axis(node.attrs());
-  return {along(g[0], sort(y[1], static_cast<int>(axis)).order, axis)};
+  if (y[1].shape() == x[0].shape()) return {along(g[0], sort(y[1], static_cast<int>(axis)).order, axis)};
+  const Value nothing = zeros_like(x[0]);
+  if (num_elements(y[1].shape()) == 0) return {nothing};
+  const Positions p = positions_along(x[0].type(), y[1], axis);
+  Shape updates = y[1].shape();
+  updates.insert(updates.end(), p.ones.begin(), p.ones.end());
+  return {scatter(ScatterMode::add, nothing, p.indices, reshape(g[0], updates), p.axes)};
 }
 
 Values sort_jvp(const Node& node, ValueSpan, ValueSpan y, ValueSpan t) {
@@ -64,8 +87,9 @@ Values sort_jvp(const Node& node, ValueSpan, ValueSpan y, ValueSpan t) {
 }
 
 Values sort_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
-  const Sorted s = sort(to_front(x[0], axes[0]), static_cast<int>(node.attrs().integers[0]) + 1);
-  return {s.values, s.order};
+  std::vector<int64_t> integers = node.attrs().integers;
+  ++integers[0];
+  return call("sort", {to_front(x[0], axes[0])}, std::move(integers));
 }
 
 Factors sort_factors(const Attrs& attrs, TypeSpan in, TypeSpan) {
@@ -86,19 +110,26 @@ bool before(const Number& a, const Number& b, Dtype t) {
 std::vector<HostTensor> sort_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan out) {
   HostTensor values = host(out[0]), order = host(out[1]);
   const size_t axis = sorted_axis(attrs);
-  const std::vector<int64_t> shape = bounds(out[0].shape);
+  const std::vector<int64_t> shape = bounds(in[0].type.shape);
+  const SortWindow window = sort_window(attrs.integers, shape[axis]);
+  if (window.count == 0) return {values, order};
   int64_t stride = 1;
   for (size_t k = axis + 1; k < shape.size(); ++k) stride *= int64_t{shape[k]};
   each_index(shape, [&](const auto& index, int64_t first) {
     if (index[axis] != 0) return;
     const auto at = [&](int64_t k) { return static_cast<size_t>(first + k * stride); };
+    // A row of the results begins behind as many whole rows as one of the operand.
+    const int64_t outer = first / (stride * shape[axis]);
+    const int64_t begin = first - outer * stride * (shape[axis] - window.count);
     std::vector<int64_t> positions(static_cast<size_t>(shape[axis]));
     std::iota(positions.begin(), positions.end(), 0);
     std::stable_sort(positions.begin(), positions.end(),
                      [&](int64_t a, int64_t b) { return before(in[0].data[at(a)], in[0].data[at(b)], out[0].dtype); });
-    for (size_t k = 0; k < positions.size(); ++k) {
-      values.data[at(static_cast<int64_t>(k))] = in[0].data[at(positions[k])];
-      order.data[at(static_cast<int64_t>(k))] = Number::of_int(positions[k]);
+    for (int64_t k = 0; k < window.count; ++k) {
+      const int64_t position = positions[static_cast<size_t>(window.first + k)];
+      const auto to = static_cast<size_t>(begin + k * stride);
+      values.data[to] = in[0].data[at(position)];
+      order.data[to] = Number::of_int(position);
     }
   });
   return {values, order};
@@ -150,13 +181,18 @@ std::vector<HostTensor> search_reference(const Attrs& attrs, std::span<const Hos
 }
 
 constexpr auto sort_rules = std::to_array<CallRule>({
-    {"sort", 1, 1, 1, sort_types, sort_interval, sort_vjp, sort_jvp, sort_vmap, sort_factors, sort_reference, 0},
+    {"sort", 1, 1, 1, sort_types, sort_interval, sort_vjp, sort_jvp, sort_vmap, sort_factors, sort_reference, 0, 2},
     {"searchsorted", 2, 2, 1, search_types, sort_interval, None::discrete, None::discrete, search_vmap, search_factors,
      search_reference, 0},
 });
 static_assert(complete_calls(sort_rules));
 
 }  // namespace
+
+SortWindow sort_window(std::span<const int64_t> integers, int64_t extent) {
+  const auto axis = static_cast<size_t>(integers[0]);
+  return integers.size() == 1 ? SortWindow{axis, 0, extent} : SortWindow{axis, integers[1], integers[2]};
+}
 
 Sorted sort(const Value& v, int axis) {
   Values out = call("sort", {v}, {axis});

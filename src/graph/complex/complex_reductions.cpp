@@ -125,11 +125,13 @@ Parts complex_cumulative(const Node& node, const Parts& z) {
 /// Stable sorts by imaginary, then by real parts.
 SortedParts complex_sort(const Node& node, const Parts& z) {
   const auto axis = static_cast<int>(node.attrs().integers[0]);
-  if (num_elements(z.re.shape()) == 0) return {z, sort(z.re, axis).order};
+  const SortWindow w = sort_window(node.attrs().integers, z.re.shape()[static_cast<size_t>(axis)].bound());
+  const auto wanted = [&](const Value& v) { return slice_axis(v, axis, w.first, w.count); };
+  if (num_elements(z.re.shape()) == 0) return {{wanted(z.re), wanted(z.im)}, wanted(sort(z.re, axis).order)};
   const Value nan = full_like(z.re, std::numeric_limits<double>::quiet_NaN()), bad = is_nan(z);
   const Value first = sort(select(bad, nan, z.im), axis).order;
   const Value second = sort(along(select(bad, nan, z.re), first, axis), axis).order;
-  const Value order = along(first, second, axis);
+  const Value order = wanted(along(first, second, axis));
   return {{along(z.re, order, axis), along(z.im, order, axis)}, order};
 }
 

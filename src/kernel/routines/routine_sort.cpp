@@ -2,12 +2,14 @@
 // the sorted order is unique and stable. Rows that fit into a tile (several short ones share a tile) are sorted by a
 // bitonic network (Batcher 1968); the first step of each stage compares mirrored lanes, so that all steps sort upwards.
 // Longer rows are sorted a tile at a time, then runs are merged in pairs: every item finds its position in the other
-// run by a binary search. The results are read at the sorted positions, so that elements keep their bits.
+// run by a binary search. The results are read at the sorted positions, so that elements keep their bits. Of a window
+// only the stores and the reads for them are fewer.
 #include <algorithm>
 #include <bit>
 
 #include "kernel/routines/routine.h"
 #include "kernel/routines/routine_keys.h"
+#include "kernel/routines/sort_key.h"
 
 namespace weft::kernel {
 
@@ -22,10 +24,8 @@ class SortRoutine {
  public:
   SortRoutine(const CallDesc& desc, int64_t lanes)
       : dtype_(desc.inputs[0].dtype), values_(desc.outputs[0].used), order_(desc.outputs[1].used) {
-    const auto& extents = desc.inputs[0].extents;
-    const auto axis = static_cast<size_t>(desc.integers[0]);
-    for (size_t k = 0; k < extents.size(); ++k) (k < axis ? outer_ : inner_) *= k == axis ? 1 : extents[k];
-    n_ = extents[axis];
+    const SortedRows rows = sorted_rows(desc);
+    outer_ = rows.outer, inner_ = rows.inner, n_ = rows.n, first_ = rows.first, count_ = rows.count;
     rows_ = outer_ * inner_;
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n_, 1))));
     run_ = std::min(padded_, lanes);
@@ -46,7 +46,7 @@ class SortRoutine {
   }
 
   Routine run() {
-    if (rows_ * n_ == 0 || (!values_ && !order_)) return {};
+    if (rows_ * count_ == 0 || (!values_ && !order_)) return {};
     const bool whole = n_ <= run_;
     const int64_t blocks = whole ? (rows_ * run_ + lanes_ - 1) / lanes_ : rows_ * ((n_ + run_ - 1) / run_);
     out_.kernels.push_back(block_kernel(whole));
@@ -156,21 +156,28 @@ class SortRoutine {
     return v;
   }
 
-  /// Returns the address of element `k` of a row, lane by lane.
-  Value address(Builder& b, Value row, Value k) const {
+  /// Returns the address of element `k` of a row of `extent`, lane by lane.
+  Value address(Builder& b, Value row, Value k, int64_t extent) const {
     const int64_t lanes = b.type(k).dims[0];
     const auto fixed = [&](int64_t v) { return splat(b, b.index(v), lanes); };
-    if (inner_ == 1) return b.add(b.mul(row, fixed(n_)), k);
+    if (inner_ == 1) return b.add(b.mul(row, fixed(extent)), k);
     const Value o = b.scalar(ScalarOp::floordiv, {row, fixed(inner_)}),
                 x = b.scalar(ScalarOp::mod, {row, fixed(inner_)});
-    return b.add(b.mul(b.add(b.mul(o, fixed(n_)), k), fixed(inner_)), x);
+    return b.add(b.mul(b.add(b.mul(o, fixed(extent)), k), fixed(inner_)), x);
   }
 
-  /// Stores the elements of the items, and their positions, at element `k` of the row.
+  /// Stores the elements of the items, and their positions, at element `k` of the row, if that is in the window.
   void results(Builder& b, Ref in, const Items& v, Value row, Value k, Value inside) const {
-    const Value at = position(b, v), to = address(b, row, k);
+    if (count_ != n_) {
+      const int64_t lanes = b.type(k).dims[0];
+      const Value first = splat(b, b.index(first_), lanes), end = splat(b, b.index(first_ + count_), lanes);
+      const Value wanted = b.scalar(ScalarOp::bit_and, {b.scalar(ScalarOp::le, {first, k}), b.lt(k, end)});
+      inside = b.scalar(ScalarOp::bit_and, {inside, wanted});
+      k = b.sub(k, first);
+    }
+    const Value at = position(b, v), to = address(b, row, k, count_);
     if (values_)
-      b.scatter(b.param("values", bits_of(dtype_), true), b.gather(in, address(b, row, at), inside), to, inside);
+      b.scatter(b.param("values", bits_of(dtype_), true), b.gather(in, address(b, row, at, n_), inside), to, inside);
     if (order_) b.scatter(b.param("order", uint32, true), b.cast(at, uint32), to, inside);
   }
 
@@ -197,7 +204,8 @@ class SortRoutine {
       offset = b.add(b.mul(line, b.index(n_)), start);
     }
     const bool in_line = !whole && inner_ == 1;
-    const Value bits = in_line ? b.load(in, offset, {lanes_}, {1}, {left}) : b.gather(in, address(b, row, k), inside);
+    const Value bits =
+        in_line ? b.load(in, offset, {lanes_}, {1}, {left}) : b.gather(in, address(b, row, k, n_), inside);
     const Items sorted = network(b, items(b, bits, k, inside), run_);
     if (whole) {
       results(b, in, sorted, row, k, inside);
@@ -258,6 +266,7 @@ class SortRoutine {
   bool values_, order_, pairs_ = false;
   int position_bits_ = 32;
   int64_t outer_ = 1, n_ = 0, inner_ = 1, rows_ = 0;
+  int64_t first_ = 0, count_ = 0;  // the sorted positions that are stored
   int64_t padded_ = 1, run_ = 1,
           lanes_ = 1;            // the row's length as a power of two; elements that are sorted together; of a tile
   int kernel_of_[2] = {-1, -1};  // merges: the last, and all others

@@ -107,9 +107,16 @@ Source by_columns() {
   return {{{x}, {graph::sort(x, 1).values}}, {{{1, 4}}}, {}};
 }
 
+/// The two largest elements of each row.
+Source best_of_rows() {
+  const Value x = param({4, 16});
+  return {{{x}, {graph::slice_axis(graph::sort(x, 1).values, 1, 14, 2)}}, {}, {}};
+}
+
 std::vector<Sample> samples_of_passes() {
   std::vector<Sample> out;
-  for (const auto& make : {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns})
+  for (const auto& make :
+       {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns, best_of_rows})
     out.push_back({make(), &target::cpu()});
   for (const auto& make :
        {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum, sum_of_sums})

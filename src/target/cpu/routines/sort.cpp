@@ -1,10 +1,12 @@
 // The call `sort` (defined in graph/calls/call_sort.cpp). Each element becomes an unsigned key of the wanted order (NaN
 // last, zeros equal), paired with its position. No two pairs are equal, so the sorted sequence does not depend on the
 // algorithm or the number of threads. Long rows use a radix sort, and a single long row is sorted in pieces that are
-// merged; short rows use std::sort.
+// merged; short rows use std::sort. Where only a window of the sorted positions is wanted, its items are selected
+// first: a few at an end by insertion, others by partitioning.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -74,6 +76,54 @@ void sort_items(Item* items, Item* spare, size_t n, int key_bytes) {
   else std::sort(items, items + n);
 }
 
+/// The sorted positions that are wanted of a row of n items.
+struct Window {
+  size_t first, count, n;
+  bool whole() const { return count == n; }
+  bool at_end() const { return first == 0 || first + count == n; }
+};
+
+constexpr size_t most_inserted = 16;  // items of a window that are kept sorted while the others are looked at
+
+/// Brings the `count` first items of the order to the front, sorted. `before` is the order.
+template <class Iterator, class Before>
+void insert_best(Iterator items, size_t n, size_t count, Before before) {
+  std::sort(items, items + static_cast<std::ptrdiff_t>(count), before);
+  for (auto next = items + static_cast<std::ptrdiff_t>(count), end = items + static_cast<std::ptrdiff_t>(n);
+       next != end; ++next) {
+    auto to = items + static_cast<std::ptrdiff_t>(count - 1);
+    if (!before(*next, *to)) continue;
+    const auto item = *next;
+    *next = *to;
+    for (; to != items && before(item, *(to - 1)); --to) *to = *(to - 1);
+    *to = item;
+  }
+}
+
+/// Sorts the items of the window into its positions; the others are left in any order. The items may be in any order.
+template <class Item>
+void select(Item* items, const Window& w) {
+  if (w.count == 0) return;
+  if (w.at_end() && w.count <= most_inserted) {
+    if (w.first == 0) return insert_best(items, w.n, w.count, [](const Item& a, const Item& b) { return a < b; });
+    return insert_best(std::reverse_iterator(items + w.n), w.n, w.count,
+                       [](const Item& a, const Item& b) { return b < a; });
+  }
+  Item *begin = items + w.first, *end = begin + w.count;
+  if (w.first > 0) std::nth_element(items, begin, items + w.n);
+  if (end != items + w.n) std::nth_element(begin, end, items + w.n);
+  std::sort(begin, end);
+}
+
+/// Sorts items that are in the order of their positions, or the window of them alone. Digits sort a large share of a
+/// long row sooner than comparisons.
+template <class Item>
+void sort_window(Item* items, Item* spare, const Window& w, int key_bytes) {
+  const bool large = w.n >= shortest_radix && w.count > w.n / 8;
+  if (w.whole() || large) sort_items(items, spare, w.n, key_bytes);
+  else select(items, w);
+}
+
 /// Returns how many of the first `rank` items of the merged sequence come from a.
 template <class Item>
 size_t split(const Item* a, size_t na, const Item* b, size_t nb, size_t rank) {
@@ -86,14 +136,41 @@ size_t split(const Item* a, size_t na, const Item* b, size_t nb, size_t rank) {
   return low;
 }
 
+/// Returns the length of the pieces in which threads sort a row of n items.
+size_t piece_length(size_t n) {
+  size_t piece = n;
+  while (piece > longest_piece) piece = (piece + 1) / 2;
+  return piece;
+}
+
+/// Selects a window at an end of one long row: the best of each piece, then the best of those, which end up where the
+/// window is.
+template <class Item>
+void select_in_pieces(std::vector<Item>& items, std::vector<Item>& spare, const Window& w, int key_bytes) {
+  const size_t piece = piece_length(w.n), pieces = (w.n + piece - 1) / piece;
+  std::vector<Item> best(pieces * w.count);
+  runtime::parallel_for(static_cast<int64_t>(pieces), [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const size_t first = static_cast<size_t>(p) * piece, n = std::min(piece, w.n - first);
+      const size_t count = std::min(w.count, n);
+      const Window part{w.first == 0 ? 0 : n - count, count, n};
+      Item* from = items.data() + first;
+      sort_window(from, spare.data() + first, part, key_bytes);
+      std::copy_n(from + part.first, count, best.data() + static_cast<size_t>(p) * w.count);
+    }
+  });
+  const size_t last = w.n - (pieces - 1) * piece;  // of the last piece, which may be shorter than the window
+  best.resize((pieces - 1) * w.count + std::min(w.count, last));
+  const Window part{w.first == 0 ? 0 : best.size() - w.count, w.count, best.size()};
+  select(best.data(), part);
+  std::copy_n(best.data() + part.first, w.count, items.data() + w.first);
+}
+
 /// Sorts one long row: sorts pieces separately, then merges them in pairs, each merge divided into parts of equal
 /// length.
 template <class Item>
 void sort_pieces(std::vector<Item>& items, std::vector<Item>& spare, int key_bytes) {
-  const size_t n = items.size();
-  size_t piece = n;
-  while (piece > longest_piece) piece = (piece + 1) / 2;
-  const size_t pieces = (n + piece - 1) / piece;
+  const size_t n = items.size(), piece = piece_length(n), pieces = (n + piece - 1) / piece;
   runtime::parallel_for(static_cast<int64_t>(pieces), [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const size_t first = static_cast<size_t>(p) * piece;
@@ -118,9 +195,12 @@ void sort_pieces(std::vector<Item>& items, std::vector<Item>& spare, int key_byt
 template <class U>
 class Sort final : public LibraryCall {
  public:
-  Sort(Dtype dtype, int64_t outer, int64_t n, int64_t inner, bool values, bool order)
-      : rule_(key_rule(dtype)), outer_(outer), n_(n), inner_(inner), values_(values), order_(order) {}
+  Sort(Dtype dtype, int64_t outer, const Window& window, int64_t inner, bool values, bool order)
+      : rule_(key_rule(dtype)), window_(window), outer_(outer), n_(static_cast<int64_t>(window.n)), inner_(inner),
+        first_(static_cast<int64_t>(window.first)), count_(static_cast<int64_t>(window.count)), values_(values),
+        order_(order) {}
   std::string name() const override {
+    if (!window_.whole()) return "selection";
     return n_ >= static_cast<int64_t>(shortest_radix) ? "radix sort" : "comparison sort";
   }
 
@@ -128,7 +208,7 @@ class Sort final : public LibraryCall {
     const U* in = static_cast<const U*>(operands[0]);
     U* values = values_ ? static_cast<U*>(operands[1]) : nullptr;
     uint32_t* order = order_ ? static_cast<uint32_t*>(operands[2]) : nullptr;
-    if (n_ * outer_ * inner_ == 0) return;
+    if (count_ * outer_ * inner_ == 0) return;
     if (outer_ * inner_ == 1) return one_row(in, values, order);
     const int64_t blocks = (inner_ + columns - 1) / columns;
     const int64_t grain = std::max<int64_t>(1, 4096 / (n_ * std::min(columns, inner_)));  // a task has many short rows
@@ -152,10 +232,13 @@ class Sort final : public LibraryCall {
   void one_row(const U* in, U* values, uint32_t* order) const {
     std::vector<Item> items(static_cast<size_t>(n_)), spare(static_cast<size_t>(n_));
     for (int64_t k = 0; k < n_; ++k) items[static_cast<size_t>(k)] = item(in, k, k);
-    sort_pieces(items, spare, static_cast<int>(sizeof(U)));
-    for (size_t k = 0; k < items.size(); ++k) {
-      if (values) values[k] = in[position(items[k])];
-      if (order) order[k] = position(items[k]);
+    if (!window_.whole() && window_.at_end() && 2 * window_.count <= piece_length(window_.n))
+      select_in_pieces(items, spare, window_, static_cast<int>(sizeof(U)));
+    else sort_pieces(items, spare, static_cast<int>(sizeof(U)));
+    for (size_t k = 0; k < window_.count; ++k) {
+      const uint32_t at = position(items[window_.first + k]);
+      if (values) values[k] = in[at];
+      if (order) order[k] = at;
     }
   }
 
@@ -165,27 +248,28 @@ class Sort final : public LibraryCall {
     for (int64_t k = 0; k < n_; ++k)
       for (int64_t c = 0; c < width; ++c) items[static_cast<size_t>(c * n_ + k)] = item(in, first + k * inner_ + c, k);
     for (int64_t c = 0; c < width; ++c)
-      sort_items(items.data() + c * n_, spare.data(), static_cast<size_t>(n_), static_cast<int>(sizeof(U)));
-    for (int64_t k = 0; k < n_; ++k)
+      sort_window(items.data() + c * n_, spare.data(), window_, static_cast<int>(sizeof(U)));
+    const int64_t written = o * count_ * inner_ + b * columns;
+    for (int64_t k = 0; k < count_; ++k)
       for (int64_t c = 0; c < width; ++c) {
-        const int64_t to = first + k * inner_ + c, at = position(items[static_cast<size_t>(c * n_ + k)]);
+        const int64_t to = written + k * inner_ + c, at = position(items[static_cast<size_t>(c * n_ + first_ + k)]);
         if (values) values[to] = in[first + at * inner_ + c];
         if (order) order[to] = static_cast<uint32_t>(at);
       }
   }
 
   KeyRule rule_;
-  int64_t outer_, n_, inner_;
+  Window window_;
+  int64_t outer_, n_, inner_, first_, count_;
   bool values_, order_;
 };
 
 template <class U>
 std::shared_ptr<const LibraryCall> make_sort(const kernel::CallDesc& d) {
   const kernel::CallDesc::Array& v = d.inputs[0];
-  const size_t axis = static_cast<size_t>(d.integers[0]);
-  int64_t outer = 1, inner = 1;
-  for (size_t k = 0; k < v.extents.size(); ++k) (k < axis ? outer : inner) *= k == axis ? 1 : v.extents[k];
-  return std::make_shared<Sort<U>>(v.dtype, outer, v.extents[axis], inner, d.outputs[0].used, d.outputs[1].used);
+  const kernel::SortedRows rows = kernel::sorted_rows(d);
+  const Window window{static_cast<size_t>(rows.first), static_cast<size_t>(rows.count), static_cast<size_t>(rows.n)};
+  return std::make_shared<Sort<U>>(v.dtype, rows.outer, window, rows.inner, d.outputs[0].used, d.outputs[1].used);
 }
 
 }  // namespace

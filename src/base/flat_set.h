@@ -1,6 +1,7 @@
 #pragma once
-// Maps and sets in one block of memory: walks of large graphs spend their time here.
+// Maps and sets in one block of memory: walks of graphs spend their time here.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,8 +15,8 @@ class FlatMap {
  public:
   /// Inserts the value if the key is new; returns the key's value and whether it was new.
   std::pair<int, bool> insert(uint64_t key, int value) {
-    if (2 * (count_ + 1) > slots_.size()) grow();
-    Slot& slot = slots_[slot_of(key)];
+    if (2 * (count_ + 1) > size_t{1} << (64 - shift_)) grow();
+    Slot& slot = slot_of(slots(), key, shift_);
     const bool fresh = slot.key == 0;
     if (fresh) slot = {key, value};
     count_ += fresh;
@@ -23,7 +24,7 @@ class FlatMap {
   }
   /// Returns the key's value, or -1.
   int find(uint64_t key) const {
-    const Slot& slot = slots_[slot_of(key)];
+    const Slot& slot = slot_of(many_.empty() ? few_.data() : many_.data(), key, shift_);
     return slot.key == 0 ? -1 : slot.value;
   }
   std::pair<int, bool> insert(const void* key, int value) { return insert(reinterpret_cast<uintptr_t>(key), value); }
@@ -35,20 +36,29 @@ class FlatMap {
     uint64_t key = 0;
     int value = 0;
   };
-  size_t slot_of(uint64_t key) const {
-    size_t at = key * 0x9E3779B97F4A7C15 >> shift_;
-    while (slots_[at].key != 0 && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
-    return at;
+  static constexpr int few_bits = 5;
+
+  Slot* slots() { return many_.empty() ? few_.data() : many_.data(); }
+  /// Returns the key's slot among the 2^(64 - shift) at `slots`, or the free one where it belongs.
+  template <class S>
+  static S& slot_of(S* slots, uint64_t key, int shift) {
+    const size_t last = (size_t{1} << (64 - shift)) - 1;
+    size_t at = key * 0x9E3779B97F4A7C15 >> shift;
+    while (slots[at].key != 0 && slots[at].key != key) at = (at + 1) & last;
+    return slots[at];
   }
   void grow() {
-    const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
+    const size_t size = size_t{1} << (64 - shift_);
+    std::vector<Slot> larger(2 * size);
+    for (const Slot* slot = slots(); slot != slots() + size; ++slot)
+      if (slot->key != 0) slot_of(larger.data(), slot->key, shift_ - 1) = *slot;
+    many_ = std::move(larger);
     --shift_;
-    for (const Slot& slot : before)
-      if (slot.key != 0) slots_[slot_of(slot.key)] = slot;
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(32);  // a power of two, at most half full
-  int shift_ = 64 - 5;
+  std::array<Slot, 1 << few_bits> few_{};  // the slots, or where there are more
+  std::vector<Slot> many_;                 // these: a power of two, at most half full
+  int shift_ = 64 - few_bits;
   size_t count_ = 0;
 };
 
@@ -57,6 +67,7 @@ class FlatSet {
   /// Inserts a key; returns whether it was new.
   bool insert(uint64_t key) { return map_.insert(key, 0).second; }
   bool insert(const void* key) { return map_.insert(key, 0).second; }
+  bool contains(const void* key) const { return map_.find(key) >= 0; }
 
  private:
   FlatMap map_;

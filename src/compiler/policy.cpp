@@ -1,20 +1,36 @@
 #include <fmt/format.h>
 
-#include <mutex>
+#include <algorithm>
+#include <utility>
 
 #include "compiler/program.h"
 
 namespace weft::compiler {
 
 namespace {
-Policy& current() {
-  static Policy policy;
-  return policy;
+
+DigestedPolicy eager_form(Policy policy) {
+  policy.tuning = std::min(policy.tuning, Tuning::cached);
+  const Digest digest = policy.digest();
+  return {std::move(policy), digest};
 }
+
+/// The default policy, and what is derived from it.
+struct Defaults {
+  explicit Defaults(const Policy& chosen) : policy(chosen), eager(eager_form(chosen)) {}
+  Policy policy;
+  DigestedPolicy eager;
+};
+Defaults& defaults() {
+  static Defaults all{Policy()};
+  return all;
+}
+
 }  // namespace
 
-const Policy& default_policy() { return current(); }
-void set_default_policy(const Policy& policy) { current() = policy; }
+const Policy& default_policy() { return defaults().policy; }
+const DigestedPolicy& eager_policy() { return defaults().eager; }
+void set_default_policy(const Policy& policy) { defaults() = Defaults(policy); }
 
 std::string Policy::to_string() const {
   const std::string budget = memory_budget == INT64_MAX ? "none" : std::to_string(memory_budget);

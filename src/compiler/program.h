@@ -42,6 +42,15 @@ struct Policy {
 const Policy& default_policy();
 void set_default_policy(const Policy& policy);
 
+/// A policy with its digest.
+struct DigestedPolicy {
+  Policy policy;
+  Digest digest;
+};
+/// Returns the policy of eager evaluation: the default one without measurements. What may run only once is not worth
+/// measuring, but known choices are used.
+const DigestedPolicy& eager_policy();
+
 /// Output `output` is the next value of input `input` and takes over its buffer. Where its value cannot be computed
 /// there, it is copied there at the end; one that is `optional` then has a buffer of its own, as other outputs have.
 struct Update {
@@ -135,6 +144,10 @@ class Program {
   virtual int input_of(size_t output) const = 0;
   /// Returns whether a device can record a run: nothing in it waits for the device.
   virtual bool recordable() const = 0;
+  /// Returns the seconds that a run is expected to take the thread that calls it, where it needs nothing from
+  /// elsewhere: computing, or giving a device its work. Infinity where that is not known: control flow, routines
+  /// without a cost model, calls that wait for the device, and before the first run, which may wait for code.
+  virtual double host_seconds() const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
   virtual const std::vector<StepInfo>& steps() const = 0;
@@ -155,6 +168,10 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 /// Returns the program of that number (Program::number, Slice::program), or null if it is gone.
 std::shared_ptr<const Program> find_program(int64_t number);
 
+/// Returns the key of a Program in the table: the digests of its Source, of the target and of the policy.
+Digest program_key(const Digest& source, target::Target& target, const Digest& policy);
+/// Returns the program of that key, or null if none has been built.
+std::shared_ptr<const Program> lookup(const Digest& key);
 /// Builds a program as `build` does, unless one for the same structural digest exists. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target,
                                                const Policy& policy = default_policy());
@@ -181,7 +198,7 @@ class BuildRecord {
  private:
   static void add(const std::shared_ptr<const Program>& program);
   friend std::shared_ptr<const Program> build(const Source&, target::Target&, const Policy&);
-  friend std::shared_ptr<const Program> lookup_or_build(const Source&, target::Target&, const Policy&);
+  friend std::shared_ptr<const Program> lookup(const Digest&);
   bool texts_;
   std::vector<std::shared_ptr<const Program>> programs_;
   BuildRecord* outer_;

@@ -242,7 +242,11 @@ struct Graph {
 /// Returns the nodes that `outputs` need, inputs before users, each once, including leaves (parameters, nodes with
 /// storage).
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs);
-/// The same without the nodes of `stop_at` and those that are reached through them only.
+/// References to nodes, where other nodes or values hold them: they last while the graph is not changed.
+using NodeRefs = std::vector<const std::shared_ptr<Node>*>;
+/// The same without counting references.
+NodeRefs reachable(std::span<const Value> outputs);
+/// The same as `topological` without the nodes of `stop_at` and those that are reached through them only.
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs, std::span<const Value> stop_at);
 /// Replaces composites by their bodies, recursively, except those that are `kept`; nodes with changed inputs are
 /// rebuilt.
@@ -254,6 +258,8 @@ Values substitute(std::span<const Value> outputs, std::span<const Value> from, s
 void hash(Hasher& h, const Attrs& attrs);
 /// Returns a digest of operators, attributes, types and edges.
 Digest digest(const Graph& graph);
+/// Returns the digest of the graph of these inputs and outputs, whose nodes are reachable(outputs).
+Digest digest(const NodeRefs& inputs, const NodeRefs& nodes, std::span<const Value> outputs);
 
 std::string print(const Graph& graph);
 /// Throws internal_error if a node breaks its row: arity, dtype rule, shape rule.

@@ -25,6 +25,8 @@ class Buffer {
   void* data() const { return replicas_.load(std::memory_order_acquire) ? on_host() : data_; }
   /// Returns memory on a device (null: the host) with valid contents.
   void* on(Accelerator* device) const;
+  /// Returns whether a device (null: the host) has valid contents, so that `on` neither copies nor waits.
+  bool is_on(Accelerator* device) const;
   /// Declares that work on `device` (null: the host) overwrites the contents: all other replicas become stale.
   void overwritten_on(Accelerator* device) const;
   size_t bytes() const { return bytes_; }

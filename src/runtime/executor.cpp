@@ -69,6 +69,7 @@ void Executor::enqueue(Task task) {
   if (!current) done_.wait(lock, [&] { return queue_.size() < most_waiting; });
   queue_.push_back(std::move(task));
   ++given_;
+  ++counters().tasks_queued;
   start_worker();
   ready_.notify_all();
 }
@@ -80,29 +81,63 @@ void Executor::throw_kept(std::unique_lock<std::mutex>& lock) {
   std::rethrow_exception(error);
 }
 
+/// Makes the calling thread the one that runs a task, if the executor is idle. Under the lock.
+bool Executor::claim() {
+  if (busy_ || !queue_.empty()) return false;
+  busy_ = true;
+  ++given_;
+  return true;
+}
+
+/// Ends the calling thread's task, of which `rest` is left to be done before what was queued meanwhile.
+void Executor::release(std::exception_ptr error, Task rest) {
+  std::lock_guard lock(mutex_);
+  if (error && !kept_) kept_ = std::move(error);
+  busy_ = false;
+  if (rest) {
+    queue_.push_front(std::move(rest));
+    ++counters().tasks_queued;
+  } else {
+    ++finished_;
+  }
+  if (!queue_.empty()) {
+    start_worker();
+    ready_.notify_all();
+  }
+  done_.notify_all();
+}
+
 void Executor::do_here(const Task& task) {
   struct Finish {
     Executor& executor;
-    ~Finish() {
-      std::lock_guard lock(executor.mutex_);
-      executor.busy_ = false;
-      ++executor.finished_;
-      if (!executor.queue_.empty()) executor.start_worker();
-      executor.ready_.notify_all();
-      executor.done_.notify_all();
-    }
+    ~Finish() { executor.release(nullptr, {}); }
   } finish{*this};
   CurrentScope scope(this);
   task();
+}
+
+bool Executor::start_here(const std::function<Task()>& start) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!claim()) return false;
+  }
+  Task rest;
+  std::exception_ptr error;
+  try {
+    CurrentScope scope(this);
+    rest = start();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  release(std::move(error), std::move(rest));
+  return true;
 }
 
 void Executor::run(const Task& task) {
   if (current == this) return task();  // part of the running task
   std::unique_lock lock(mutex_);
   throw_kept(lock);
-  if (!busy_ && queue_.empty()) {
-    busy_ = true;
-    ++given_;
+  if (claim()) {
     lock.unlock();
     return do_here(task);
   }
@@ -117,6 +152,7 @@ void Executor::run(const Task& task) {
     done->set(error);
   });
   ++given_;
+  ++counters().tasks_queued;
   start_worker();
   ready_.notify_all();
   lock.unlock();
@@ -221,7 +257,16 @@ class Registry {
   std::atomic<int> count_{0};
 };
 
-Executor& executor(int index) { return Registry::get().at(index); }
+/// Executors stay where they are, so each thread remembers the one that it used last.
+Executor& executor(int index) {
+  struct Last {
+    int index = -1;
+    Executor* executor = nullptr;
+  };
+  thread_local Last last;
+  if (last.index != index) last = {index, &Registry::get().at(index)};
+  return *last.executor;
+}
 int new_executor(int device) { return Registry::get().add(device); }
 int executor_device(int index) { return index == 0 ? -1 : executor(index).device_; }
 int num_executors() { return Registry::get().count(); }

@@ -12,6 +12,10 @@
 
 namespace weft::runtime {
 
+/// What it takes to hand a task to a thread that sleeps: a call of the system, a switch of threads, and data that moves
+/// to another core's cache. Work that takes less is better done where it is given.
+inline constexpr double hand_over_seconds = 10e-6;
+
 /// An event, set once: done, or failed with an exception.
 class Event {
  public:
@@ -38,6 +42,10 @@ class Executor {
   /// Runs the task on the executor's own thread after all earlier ones, and returns at once (or, with very many tasks
   /// queued, when there is room). The first exception of such tasks is kept, and the next `run` or `wait` throws it.
   void enqueue(Task task);
+  /// Calls `start` on the calling thread where nothing is queued or running, and queues the task that it returns,
+  /// before all others, unless that is empty: work that is brief is done here, other work is handed over. An exception
+  /// is kept as that of a queued task. Returns false, without a call, where the executor is not idle.
+  bool start_here(const std::function<Task()>& start);
   /// Runs the task after all earlier ones and returns when it is done; on the calling thread if nothing is queued.
   /// Throws what the task throws.
   void run(const Task& task);
@@ -48,6 +56,8 @@ class Executor {
   friend class Registry;
   void work();
   void throw_kept(std::unique_lock<std::mutex>& lock);
+  bool claim();
+  void release(std::exception_ptr error, Task rest);
   void do_here(const Task& task);
   void start_worker();
   void stop();

@@ -116,6 +116,15 @@ void* Buffer::host(Replicas& p) const {
   return p.host->data();
 }
 
+bool Buffer::is_on(Accelerator* device) const {
+  Replicas* const p = replicas_.load(std::memory_order_acquire);
+  if (!p) return !device;
+  std::lock_guard lock(p->mutex);
+  if (!device) return p->host_valid;
+  const Replicas::Replica* const replica = p->find(device);
+  return replica && replica->valid;
+}
+
 void* Buffer::on(Accelerator* device) const {
   if (!device) return data();
   Replicas& p = replicas();

@@ -20,6 +20,7 @@ struct Counters {
   std::atomic<int64_t> to_device{0}, to_host{0};  // buffers that were copied between memories
   std::atomic<int64_t> between_devices{0};        // … of two devices
   std::atomic<int64_t> device_waits{0};           // times that the host waited for all work of a device
+  std::atomic<int64_t> tasks_queued{0};           // handed to the thread of an executor
   std::atomic<int64_t> graph_launches{0};         // whole programs replayed by the device
 };
 Counters& counters();

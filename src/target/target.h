@@ -3,6 +3,7 @@
 // knows tile IR and descriptors, never the graph.
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,6 +69,14 @@ class Target {
   /// Returns a text of everything except the kernel that generated code depends on: code generator version, ISA, vector
   /// width, compiler version.
   virtual std::string fingerprint() const = 0;
+  /// Returns the digest of the fingerprint, the machine and the device, which do not change once it is constructed.
+  const Digest& digest() {
+    std::call_once(digested_, [&] {
+      const std::string name = device() ? device()->name() : "";  // equal devices have equal fingerprints
+      digest_ = Hasher().text(fingerprint()).digest(machine_.digest()).text(name).finish();
+    });
+    return digest_;
+  }
   /// Compiles kernels and returns one executable for each, in order. Each kernel (by digest) is compiled once in a
   /// process, and once in the life of a cache folder.
   virtual std::vector<std::shared_ptr<const Executable>> compile(std::span<const kernel::Kernel> kernels) = 0;
@@ -91,6 +100,10 @@ class Target {
 
  protected:
   Machine machine_;  // filled in by the constructor
+
+ private:
+  std::once_flag digested_;
+  Digest digest_;
 };
 
 /// Return the CPU target of this process, made on first use, and a target that compiles and runs nothing, for tests of

@@ -8,6 +8,7 @@
 
 #include "runtime/executor.h"
 #include "runtime/trace.h"
+#include "weft/control.h"
 #include "weft/memory.h"
 #include "weft/ops.h"
 #include "weft/stream.h"
@@ -141,6 +142,95 @@ TEST_CASE("an asynchronous error surfaces once, at the next wait, with the opera
   CHECK_FALSE(big.is_available());
   CHECK_NOTHROW(synchronize(s));
   CHECK(sum(big, s).item<float>() == doctest::Approx(1000.0 * (499.5 + 1.5) * 1000));
+}
+
+TEST_CASE("brief asynchronous work is done where it is given, once its program has run") {
+  const Stream s = new_stream();
+  const array one = ones({64});
+  array x = zeros({64});
+  eval(one, x);
+  x = add(x, one, s);
+  async_eval(x);  // builds the program
+  synchronize(s);
+  const int64_t queued = runtime::counters().tasks_queued, built = runtime::counters().programs_built;
+  for (int k = 0; k < 100; ++k) {
+    x = add(x, one, s);
+    async_eval(x);
+    CHECK(x.is_available());
+  }
+  CHECK(runtime::counters().tasks_queued == queued);
+  CHECK(runtime::counters().programs_built == built);
+  {
+    Hold hold(s);
+    x = add(x, one, s);
+    async_eval(x);
+    CHECK_FALSE(x.is_available());  // it follows what was given before
+  }
+  CHECK(x.to_vector<float>() == std::vector<float>(64, 102));
+}
+
+TEST_CASE("long asynchronous work is handed over, and so is work whose cost is not known") {
+  const Stream s = new_stream(Device::cpu);
+  const array big = zeros({2000, 2000}), x = zeros({8}), one = ones({1}), matrix = eye(8);
+  eval(big, x, one, matrix);
+  const auto queued = [&](const auto& work) {
+    eval(work());  // builds the program
+    const int64_t before = runtime::counters().tasks_queued;
+    const array result = work();
+    async_eval(result);
+    synchronize(s);
+    return runtime::counters().tasks_queued - before;
+  };
+  const StreamContext on(s);
+  CHECK(queued([&] { return add(x, one); }) == 0);
+  CHECK(queued([&] { return add(big, one); }) == 1);
+  const auto loop = [&] {
+    return while_loop([](const std::vector<array>& v) { return sum(v[0]) < array(3.0f); },
+                      [&](const std::vector<array>& v) { return std::vector<array>{v[0] + one}; }, {x})[0];
+  };
+  CHECK(queued(loop) == 1);
+}
+
+TEST_CASE("an error of brief asynchronous work surfaces once, at the next wait, with the operation's name") {
+  const Stream s = new_stream();
+  const array x = ones({24}), y = array({2.0f});
+  eval(x, y);
+  eval(subtract(x, y, s));
+  const array difference = subtract(x, y, s);
+  clear_cache();
+  const size_t limit = set_memory_limit(1);
+  CHECK_NOTHROW(async_eval(difference));
+  std::string message;
+  try {
+    synchronize(s);
+  } catch (const std::runtime_error& e) {
+    message = e.what();
+  }
+  set_memory_limit(limit);
+  CAPTURE(message);
+  CHECK(message.find("[async_eval] sub f32(24)") == 0);
+  CHECK(message.find("[alloc]") != std::string::npos);
+  CHECK_FALSE(difference.is_available());
+  CHECK_NOTHROW(synchronize(s));
+  CHECK(difference.to_vector<float>() == std::vector<float>(24, -1));
+}
+
+TEST_CASE("threads evaluate chains of brief work at once and later") {
+  const Stream s = new_stream();
+  const array one = ones({32});
+  eval(one);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      array x = full({32}, static_cast<float>(t));
+      for (int k = 0; k < 50; ++k) {
+        x = add(x, one, s);
+        if ((k + t) % 3 == 0) eval(x);
+        else async_eval(x);
+      }
+      CHECK(x.to_vector<float>() == std::vector<float>(32, static_cast<float>(50 + t)));
+    });
+  for (std::thread& t : threads) t.join();
 }
 
 TEST_CASE("an error travels to the streams that wait for the value") {

@@ -5,6 +5,7 @@
 
 #include <random>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "base/indexed_vector.h"
@@ -66,4 +67,28 @@ TEST_CASE("lists keep the order of their values") {
     }
   }
   CHECK(Lists<Key, int>()[3].empty());
+}
+
+TEST_CASE("flat maps hold what was inserted first, at every size") {
+  for (const int count : {0, 1, 15, 16, 17, 100, 5000}) {
+    CAPTURE(count);
+    std::mt19937_64 random(7);
+    FlatMap map;
+    FlatSet set;
+    std::unordered_map<uint64_t, int> expected;
+    for (int k = 0; k < count; ++k) {
+      const uint64_t key = 1 + random() % static_cast<uint64_t>(count) * 64;
+      const bool fresh = expected.try_emplace(key, k).second;
+      CHECK(map.insert(key, k) == std::pair(expected.at(key), fresh));
+      CHECK(set.insert(key) == fresh);
+    }
+    CHECK(map.size() == static_cast<int>(expected.size()));
+    for (const auto& [key, value] : expected) {
+      CHECK(map.find(key) == value);
+      CHECK(map.find(key + 1) == -1);
+      CHECK(set.contains(reinterpret_cast<const void*>(key)));
+    }
+    const FlatMap copy = map;
+    for (const auto& [key, value] : expected) CHECK(copy.find(key) == value);
+  }
 }

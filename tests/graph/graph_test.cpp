@@ -1,6 +1,8 @@
 // Nodes and graphs: identity, lifetime, walks, printing, verification.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "checks.h"
 
@@ -82,6 +84,28 @@ TEST_CASE("data leaves of every dtype are read by the reference") {
     else static_cast<unsigned char*>(buffer->data())[t.size()] = 1;
     CAPTURE(std::string(dtype_name(t)));
     CHECK(reals(evaluate_reference({{}, {data({{2}, t}, {buffer, 0, {1}})}}, {})[0]) == std::vector<double>{0, 1});
+  }
+}
+
+TEST_CASE("old and new nodes are listed in the order of their making, however far apart") {
+  std::vector<Value> old;
+  for (int k = 0; k < 40; ++k) {
+    old.push_back(parameter({{4}, float32}));
+    for (int gap = 0; gap < 500; ++gap) constant(float32, Number::of_real(gap));  // ids of nodes that are gone
+  }
+  for (const int length : {0, 1, 3, 15, 16, 17, 100, 3000}) {
+    CAPTURE(length);
+    Value v = square(old[7]);
+    for (int k = 0; k < length; ++k) v = v + old[static_cast<size_t>(k * 11 % 40)];
+    const NodeRefs nodes = reachable(std::span(&v, 1));
+    std::set<const Node*> distinct;
+    for (const std::shared_ptr<Node>* node : nodes) {
+      distinct.insert(node->get());
+      for (const Value& input : (*node)->inputs()) CHECK(distinct.contains(input.node.get()));
+    }
+    CHECK(distinct.size() == nodes.size());
+    CHECK(nodes.size() >= static_cast<size_t>(length) + 2);
+    for (size_t k = 1; k < nodes.size(); ++k) CHECK((*nodes[k - 1])->id() < (*nodes[k])->id());
   }
 }
 

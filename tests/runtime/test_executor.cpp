@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/executor.h"
+#include "runtime/trace.h"
 
 using namespace weft::runtime;
 
@@ -126,6 +127,64 @@ TEST_CASE("what a task holds is let go of before it counts as done") {
   e.enqueue([held = std::move(held)] { ++*held; });
   e.wait();
   CHECK(watch.expired());
+}
+
+TEST_CASE("start_here does on an idle executor what is brief, and queues the rest before all others") {
+  Executor& e = executor(new_executor());
+  const int64_t queued = counters().tasks_queued;
+  std::thread::id here;
+  CHECK(e.start_here([&]() -> Executor::Task {
+    here = std::this_thread::get_id();
+    return {};
+  }));
+  CHECK(here == std::this_thread::get_id());
+  CHECK(counters().tasks_queued == queued);
+
+  std::vector<int> seen;  // no lock: one task at a time
+  CHECK(e.start_here([&]() -> Executor::Task {
+    seen.push_back(0);
+    e.enqueue([&] { seen.push_back(2); });  // given while the first one runs
+    CHECK_FALSE(e.start_here([]() -> Executor::Task { return {}; }));
+    return [&] { seen.push_back(1); };
+  }));
+  e.wait();
+  CHECK(seen == std::vector<int>{0, 1, 2});
+  CHECK(counters().tasks_queued == queued + 2);
+}
+
+TEST_CASE("start_here calls nothing while tasks are queued, and keeps an exception for the next wait") {
+  Executor& e = executor(new_executor());
+  std::latch hold(1);
+  e.enqueue([&] { hold.wait(); });
+  CHECK_FALSE(e.start_here([]() -> Executor::Task { throw std::logic_error("called"); }));
+  hold.count_down();
+  e.wait();
+  CHECK(e.start_here([]() -> Executor::Task { throw std::runtime_error("brief"); }));
+  CHECK(e.start_here([]() -> Executor::Task { throw std::runtime_error("second"); }));
+  CHECK_THROWS_WITH_AS(e.wait(), "brief", std::runtime_error);
+  CHECK_NOTHROW(e.wait());
+}
+
+TEST_CASE("threads that run, enqueue and start tasks on one executor take turns") {
+  Executor& e = executor(new_executor());
+  int64_t sum = 0;  // no lock: one task at a time
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int k = 0; k < 300; ++k) {
+        const auto add = [&] { ++sum; };
+        const auto start = [&]() -> Executor::Task {
+          if (k % 2 == 0) return add;
+          add();
+          return {};
+        };
+        if ((k + t) % 3 == 0) e.run(add);
+        else if ((k + t) % 3 == 1 || !e.start_here(start)) e.enqueue(add);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  e.wait();
+  CHECK(sum == 1200);
 }
 
 TEST_CASE("executors rest and start again") {

@@ -32,6 +32,20 @@ Position position_of(const Node& node, const Positions& positions) {
 
 }  // namespace
 
+std::optional<int> only_stream(std::span<const graph::Value> values) {
+  if (runtime::num_executors() == 1) return 0;
+  std::optional<int> stream;
+  const auto is_on_it = [&](const Node& node) {
+    if (!stream) stream = node.stream();
+    return *stream == node.stream();
+  };
+  for (const graph::Value& v : values)
+    if (!v.node->storage(v.index) && !is_on_it(*v.node)) return std::nullopt;
+  for (const std::shared_ptr<Node>* node : graph::reachable(values))
+    if (!(*node)->storage(0) && !(*node)->inputs().empty() && !is_on_it(**node)) return std::nullopt;
+  return stream;
+}
+
 std::vector<Segment> segments(std::span<const graph::Value> values) {
   graph::Values pending;
   for (const graph::Value& v : values)

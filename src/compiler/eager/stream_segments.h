@@ -1,5 +1,6 @@
 #pragma once
 // Divides a pending graph into segments, at the values that pass from one stream to another.
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct Segment {
   std::vector<size_t> after;  // earlier segments whose values it reads
 };
 
+/// Returns the stream on which the pending graph of `values` runs as one segment; nothing where values may pass between
+/// streams. The caller holds graph::structure(), shared.
+std::optional<int> only_stream(std::span<const graph::Value> values);
 /// Returns the segments of the pending graph of `values`, in an order in which they can run. The caller holds
 /// graph::structure(), shared.
 std::vector<Segment> segments(std::span<const graph::Value> values);

@@ -198,13 +198,19 @@ std::string print(const Ir& ir) {
   return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
 }
 
-Digest digest(const Source& source) {
+Digest source_digest(const Digest& graph, std::span<const Strides* const> layouts, std::span<const Update> updates) {
   Hasher h;
-  h.digest(graph::digest(source.graph));
-  for (const Layout& layout : source.layouts)
-    h.number(layout.strides.size()).bytes(layout.strides.data(), layout.strides.size() * sizeof(int64_t));
-  for (const Update& update : source.updates) h.number(update.output).number(update.input).number(update.optional);
+  h.digest(graph);
+  for (const Strides* strides : layouts)
+    h.number(strides->size()).bytes(strides->data(), strides->size() * sizeof(int64_t));
+  for (const Update& update : updates) h.number(update.output).number(update.input).number(update.optional);
   return h.finish();
+}
+
+Digest digest(const Source& source) {
+  std::vector<const Strides*> layouts;
+  for (const Layout& layout : source.layouts) layouts.push_back(&layout.strides);
+  return source_digest(graph::digest(source.graph), layouts, source.updates);
 }
 
 }  // namespace weft::compiler

@@ -96,5 +96,7 @@ using graph::hash;
 /// Returns the key of a source, from operators, attributes, types, layouts and updates: equal for graphs that compile
 /// to the same program.
 Digest digest(const Source& source);
+/// Returns the digest of a Source whose graph has the digest `graph`.
+Digest source_digest(const Digest& graph, std::span<const Strides* const> layouts, std::span<const Update> updates);
 
 }  // namespace weft::compiler

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -32,6 +33,16 @@ namespace {
 
 constexpr size_t least_captured_steps = 4;
 
+/// Room for the arguments of a launch.
+struct Arguments {
+  std::vector<int64_t> values;
+  std::vector<void*> pointers;
+  std::vector<target::Segment> segments;
+};
+
+/// The room that the last run on the thread has left for the next one. A run within another one makes its own.
+thread_local Arguments spare_arguments;
+
 class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
@@ -51,6 +62,7 @@ class CompiledProgram : public Program {
     else wait();
     add_pass_times();
     count();
+    host_seconds_ = predicted_host_seconds();
     find_graph_segments();
     for (const char* stage : {"graph", "groups", "tune", "kernels", "plan", "passes"})
       if (dumps(stage)) std::cerr << "== " << stage << "\n" << print(stage);
@@ -68,6 +80,7 @@ class CompiledProgram : public Program {
       return s.program ? s.program->recordable() : !s.call || s.call->recordable();
     });
   }
+  double host_seconds() const override { return ran_.load(std::memory_order_relaxed) ? host_seconds_ : INFINITY; }
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
   const std::vector<StepInfo>& steps() const override { return infos_; }
@@ -90,6 +103,7 @@ class CompiledProgram : public Program {
     /// From now on the device's times are noted: the number of the turn. They become slices after `run`.
     int64_t note_times();
     void keep_times();
+    void swap(Arguments& other) { std::swap(arguments_, other); }
 
    protected:
     const CompiledProgram& program_;
@@ -100,9 +114,8 @@ class CompiledProgram : public Program {
     int64_t value(const Symbol* symbol) const;
     runtime::BufferRef arena_;
     void* arena_base_;
-    std::vector<int64_t> symbols_, values_;
-    std::vector<void*> pointers_;
-    std::vector<target::Segment> segments_;
+    std::vector<int64_t> symbols_;
+    Arguments arguments_;
     std::shared_ptr<StepTimes> times_;
   };
 
@@ -129,6 +142,7 @@ class CompiledProgram : public Program {
   void run(Runner& runner, const GraphCache::Key& key, bool at_once) const;
   std::vector<std::vector<size_t>> launches() const;
   void count();
+  double predicted_host_seconds() const;
   void check_inputs(size_t inputs, std::span<const int64_t> symbols) const;
   runtime::BufferRef make_arena() const;
   std::string print_plan() const;
@@ -149,6 +163,7 @@ class CompiledProgram : public Program {
   mutable StepTimesRing step_times_;
   mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
   std::string groups_text_;
+  double host_seconds_ = 0;  // of a run after the first one
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
 };
@@ -283,6 +298,18 @@ void CompiledProgram::count() {
   stats_.live_bytes = steps_.live_bytes;
 }
 
+double CompiledProgram::predicted_host_seconds() const {
+  const target::Rates rates = target::stated_rates(machine_);
+  const bool known = std::none_of(steps_.steps.begin(), steps_.steps.end(), [](const Step& s) {
+    return s.program || (s.call && (s.cost.flops == 0 || !s.call->recordable()));
+  });
+  if (!known) return INFINITY;
+  if (device_) return static_cast<double>(steps_.steps.size()) / rates.launch;
+  double seconds = 0;
+  for (const Prediction& step : predict(rates)) seconds += step.seconds;
+  return seconds;
+}
+
 void CompiledProgram::check_inputs(size_t inputs, std::span<const int64_t> symbols) const {
   if (inputs != ir_.inputs.size())
     throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs));
@@ -300,6 +327,7 @@ std::vector<Output> CompiledProgram::execute(std::span<const graph::Storage* con
   std::unique_lock<std::recursive_mutex> order;
   if (device_) order = std::unique_lock(device_->order());
   Runner runner(*this, symbols);
+  runner.swap(spare_arguments);
   for (size_t k = 0; k < inputs.size(); ++k) {
     const graph::Storage& input = *inputs[k];
     char* const data = static_cast<char*>(input.buffer->on(device_));
@@ -316,8 +344,9 @@ std::vector<Output> CompiledProgram::execute(std::span<const graph::Storage* con
   GraphCache::Key key = arena_ || timed ? runner.key() : GraphCache::Key{};
   if (timed) key.push_back(-1 - runner.note_times());
   run(runner, key, timed && ran_);
+  runner.swap(spare_arguments);
   if (timed) runner.keep_times();
-  ran_ = true;
+  if (!ran_.load(std::memory_order_relaxed)) ran_ = true;
   ++runtime::counters().programs_run;
 
   for (size_t k = 0; k < results.size(); ++k) {
@@ -455,38 +484,39 @@ void CompiledProgram::Runner::execute_recorded(size_t k) {
 
 void CompiledProgram::Runner::execute(const Step& step) {
   runtime::Counters& counters = runtime::counters();
-  pointers_.clear();
+  auto& [values, pointers, segments] = arguments_;
+  pointers.clear();
   if (step.kind == Step::Kind::copy) {
     copy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
     ++counters.copies;
     return;
   }
-  for (const Location& location : step.operands) pointers_.push_back(address(location));
+  for (const Location& location : step.operands) pointers.push_back(address(location));
   if (step.kind == Step::Kind::nested) {
     const size_t scratch = step.program->scratch_bytes() > 0 ? 1 : 0;
-    return step.program->run(std::span(pointers_).first(pointers_.size() - scratch),
-                             scratch ? pointers_.back() : nullptr, [this](const Symbol* s) { return value(s); });
+    return step.program->run(std::span(pointers).first(pointers.size() - scratch), scratch ? pointers.back() : nullptr,
+                             [this](const Symbol* s) { return value(s); });
   }
   if (step.kind == Step::Kind::library) {
-    step.call->run(pointers_);
+    step.call->run(pointers);
     ++counters.library_calls;
     return;
   }
-  values_.clear();
-  segments_.clear();
+  values.clear();
+  segments.clear();
   for (const StepSegment& s : step.segments) {
-    for (const Location& location : s.buffers) pointers_.push_back(address(location));
+    for (const Location& location : s.buffers) pointers.push_back(address(location));
     for (const SymbolArgument& argument : s.symbols)
-      values_.push_back(argument.symbol ? value(argument.symbol) : argument.value);
+      values.push_back(argument.symbol ? value(argument.symbol) : argument.value);
   }
   size_t p = 0, v = 0;
   for (const StepSegment& s : step.segments) {
-    segments_.push_back({std::span<void* const>(pointers_.data() + p, s.buffers.size()),
-                         std::span<const int64_t>(values_.data() + v, s.symbols.size()), s.grid});
+    segments.push_back({std::span<void* const>(pointers.data() + p, s.buffers.size()),
+                        std::span<const int64_t>(values.data() + v, s.symbols.size()), s.grid});
     p += s.buffers.size();
     v += s.symbols.size();
   }
-  program_.executables_[step.kernel]->run(segments_, step.work);
+  program_.executables_[step.kernel]->run(segments, step.work);
   ++counters.kernel_launches;
 }
 

@@ -43,6 +43,11 @@ class Table {
   std::unordered_map<Digest, std::pair<std::shared_ptr<const Program>, std::list<Digest>::iterator>> entries_;
 };
 
+Table& table() {
+  static auto& all = *new Table;  // outlives every static array
+  return all;
+}
+
 /// Programs by number, while anyone holds them.
 class Living {
  public:
@@ -127,23 +132,21 @@ std::shared_ptr<const Program> build(const Source& source, target::Target& targe
 
 std::shared_ptr<const Program> find_program(int64_t number) { return living().find(number); }
 
+Digest program_key(const Digest& source, target::Target& target, const Digest& policy) {
+  return Hasher().digest(source).digest(target.digest()).digest(policy).number(target::libraries_enabled()).finish();
+}
+
+std::shared_ptr<const Program> lookup(const Digest& key) {
+  std::shared_ptr<const Program> program = table().find(key);
+  if (program) BuildRecord::add(program);
+  return program;
+}
+
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target, const Policy& policy) {
-  static auto& table = *new Table;                                            // outlives every static array
-  const std::string device = target.device() ? target.device()->name() : "";  // equal devices have equal fingerprints
-  Digest key = Hasher()
-                   .digest(digest(source))
-                   .text(target.fingerprint())
-                   .digest(target.machine().digest())
-                   .text(device)
-                   .digest(policy.digest())
-                   .number(target::libraries_enabled())
-                   .finish();
-  if (auto program = table.find(key)) {
-    BuildRecord::add(program);
-    return program;
-  }
+  const Digest key = program_key(digest(source), target, policy.digest());
+  if (auto program = lookup(key)) return program;
   auto program = build(source, target, policy);
-  table.insert(key, program);
+  table().insert(key, program);
   return program;
 }
 

@@ -47,27 +47,51 @@ void hash(Hasher& h, const Attrs& a) {
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
 }
 
-Digest digest(const Graph& graph) {
-  Hasher h;
-  FlatMap ids;
-  for (const Value& v : graph.inputs) {
-    ids.insert(v.node.get(), ids.size());
-    hash_shape(h, v.shape());
-    h.number(v.dtype().val());
+namespace {
+
+/// Hashes nodes in the order in which they are numbered: inputs by their types alone, then each new node.
+class GraphHasher {
+ public:
+  void add_input(const Node& node, const Type& type) {
+    ids_.insert(&node, ids_.size());
+    hash_shape(h_, type.shape);
+    h_.number(type.dtype.val());
   }
-  for (const auto& node : topological(graph.outputs)) {
-    if (!ids.insert(node.get(), ids.size()).second) continue;
-    h.number(node->op());
-    hash(h, node->attrs());
-    h.number(node->inputs().size());
-    for (const Value& v : node->inputs()) h.number(ids.find(v.node.get())).number(v.index);
-    for (const Type& t : node->types()) {
-      hash_shape(h, t.shape);
-      h.number(t.dtype.val());
+  void add(const Node& node) {
+    if (!ids_.insert(&node, ids_.size()).second) return;
+    h_.number(node.op());
+    hash(h_, node.attrs());
+    h_.number(node.inputs().size());
+    for (const Value& v : node.inputs()) add_use(v);
+    for (const Type& t : node.types()) {
+      hash_shape(h_, t.shape);
+      h_.number(t.dtype.val());
     }
   }
-  for (const Value& v : graph.outputs) h.number(ids.find(v.node.get())).number(v.index);
-  return h.finish();
+  void add_use(const Value& v) { h_.number(ids_.find(v.node.get())).number(v.index); }
+  Digest finish() const { return h_.finish(); }
+
+ private:
+  Hasher h_;
+  FlatMap ids_;
+};
+
+}  // namespace
+
+Digest digest(const Graph& graph) {
+  GraphHasher hasher;
+  for (const Value& v : graph.inputs) hasher.add_input(*v.node, v.type());
+  for (const std::shared_ptr<Node>* node : reachable(graph.outputs)) hasher.add(**node);
+  for (const Value& v : graph.outputs) hasher.add_use(v);
+  return hasher.finish();
+}
+
+Digest digest(const NodeRefs& inputs, const NodeRefs& nodes, std::span<const Value> outputs) {
+  GraphHasher hasher;
+  for (const std::shared_ptr<Node>* input : inputs) hasher.add_input(**input, (*input)->types()[0]);
+  for (const std::shared_ptr<Node>* node : nodes) hasher.add(**node);
+  for (const Value& v : outputs) hasher.add_use(v);
+  return hasher.finish();
 }
 
 }  // namespace weft::graph

@@ -18,18 +18,21 @@ struct Reached {
 };
 
 /// Sorts by id. A node is made after its inputs, so this is a topological order, and the order in which the program was
-/// written. The ids of one graph are close together.
+/// written. The ids of most nodes of a graph are close together: these are sorted by position, the older ones by
+/// comparison.
 void sort_by_id(std::vector<Reached>& nodes) {
-  if (nodes.empty()) return;
-  const auto [first, last] = std::ranges::minmax(nodes, {}, &Reached::id);
-  const uint64_t least = first.id, range = last.id - least + 1;
-  if (range > 8 * nodes.size()) {
+  constexpr size_t few = 16;
+  if (nodes.size() <= few) {
     std::ranges::sort(nodes, {}, &Reached::id);
     return;
   }
+  const uint64_t last = std::ranges::max(nodes, {}, &Reached::id).id, range = 8 * nodes.size();
+  const auto recent =
+      std::partition(nodes.begin(), nodes.end(), [&](const Reached& r) { return last - r.id >= range; });
+  std::ranges::sort(nodes.begin(), recent, {}, &Reached::id);
   std::vector<Reached> positions(range);
-  for (const Reached& r : nodes) positions[r.id - least] = r;
-  std::ranges::copy_if(positions, nodes.begin(), [](const Reached& r) { return r.node != nullptr; });
+  for (auto r = recent; r != nodes.end(); ++r) positions[range - 1 - (last - r->id)] = *r;
+  std::ranges::copy_if(positions, recent, [](const Reached& r) { return r.node != nullptr; });
 }
 
 /// Returns the nodes that `outputs` reach without passing through a node for which `stops` is true; such nodes are not
@@ -143,6 +146,14 @@ Values expanded(const Values& outputs, uint64_t before, const std::function<bool
 }
 
 }  // namespace
+
+NodeRefs reachable(std::span<const Value> outputs) {
+  const std::vector<Reached> reached = reach(outputs, [](const Node&) { return false; });
+  NodeRefs refs;
+  refs.reserve(reached.size());
+  for (const Reached& r : reached) refs.push_back(r.node);
+  return refs;
+}
 
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs) {
   return held(reach(outputs, [](const Node&) { return false; }));

@@ -24,9 +24,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/small_convolution.h"
 #include "compiler/rewrite/sort_window.h"
-#include "compiler/schedule/split_attention.h"
-#include "compiler/schedule/split_cumulative.h"
-#include "compiler/schedule/split_reduction.h"
+#include "compiler/schedule/splits.h"
 #include "runtime/trace.h"
 #include "target/machine.h"
 

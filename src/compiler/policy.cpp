@@ -37,7 +37,7 @@ std::string Policy::to_string() const {
   static constexpr const char* modes[] = {"off", "cached", "on", "force"};
   Hasher recorded;
   if (choices)
-    for (const auto& [key, choice] : *choices) recorded.digest(key).number(choice);
+    for (const auto& [key, choice] : *choices) recorded.digest(key).text(choice);
   return fmt::format("libraries={} tf32={} deterministic={} update_in_place={} memory_budget={} tuning={} choices={}",
                      libraries, numerics.tf32, numerics.deterministic, update_in_place, budget,
                      modes[static_cast<int>(tuning)], choices && !choices->empty() ? recorded.finish().hex() : "none");

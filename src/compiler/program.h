@@ -22,7 +22,7 @@ namespace weft::compiler {
 enum class Tuning : uint8_t { off, cached, on, force };
 
 /// Chosen variants of groups, by the tuner's keys.
-using TuneChoices = std::map<Digest, int>;
+using TuneChoices = std::map<Digest, std::string>;
 
 /// Everything besides the graph that may change results or speed. It is printed, and part of every key. It is never
 /// read from the environment.

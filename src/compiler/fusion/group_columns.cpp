@@ -1,12 +1,12 @@
 // Reductions along the rows in a row kernel. The gradients of a norm's weights and of a bias sum over all rows values
-// that the row kernel has just had in registers. Such a reduction is split in two first (schedule/split_reduction.h);
+// that the row kernel has just had in registers. Such a reduction is split in two first (schedule/splits.h);
 // its first half has one value for each part of the rows and each column. If a rows group computes or reads all
 // operands of that half at the same points, the half joins the group: each program takes the rows of one part one after
 // the other and accumulates the sums in registers.
 #include <algorithm>
 
 #include "compiler/fusion/grouper.h"
-#include "compiler/schedule/split_reduction.h"
+#include "compiler/schedule/splits.h"
 
 namespace weft::compiler {
 

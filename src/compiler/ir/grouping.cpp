@@ -9,6 +9,16 @@ namespace weft::compiler {
 
 using graph::Op;
 
+int64_t extent_of(std::span<const DomainVariable> vars) {
+  int64_t n = 1;
+  for (const DomainVariable& v : vars) n *= v.extent.bound();
+  return n;
+}
+
+bool all_static(std::span<const DomainVariable> vars) {
+  return std::all_of(vars.begin(), vars.end(), [](const DomainVariable& v) { return v.extent.is_static(); });
+}
+
 bool Group::has_reduction() const {
   return std::any_of(roots.begin(), roots.end(), [](const Root& r) { return r.kind == RootKind::reduce; });
 }

@@ -3,6 +3,7 @@
 // computes (the groups), and the plan of each group that is a matmul, a call or an attention.
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct DomainVariable {
   Dim extent;
   bool inner = false;
 };
+
+/// Returns the number of points that the variables span, symbols at their bounds.
+int64_t extent_of(std::span<const DomainVariable> vars);
+bool all_static(std::span<const DomainVariable> vars);
 
 enum class RootKind : uint8_t { reduce, full, row, column };
 
@@ -99,7 +104,7 @@ struct AttentionPlan {
   int64_t width = 0, value_width = 0;
   AttentionOperand q, k, v, mask, o, lse, g;
   AttentionOperand dq, dk, dv;
-  // Split-KV (schedule/split_attention.h): the number of splits and the keys of each; o and lse then have an entry for
+  // Split-KV (schedule/splits.h): the number of splits and the keys of each; o and lse then have an entry for
   // each split. In the combination (`join`) q is absent, k are the splits' lse, v their o.
   int64_t splits = 0, split_keys = 0;
   bool join = false;

@@ -76,7 +76,7 @@ bool is_call(graph::Op op);  // a routine on whole arrays: calls, composites tha
 /// Returns whether the node is one of several results: of a call, or a component of a reducer's state.
 bool has_results(const IrNode& node);
 bool is_attention(const IrNode& node);  // one of those: softmax attention or its derivative, which become kernels
-/// The two nodes that attention of one query over many keys is split into (schedule/split_attention.h), as
+/// The two nodes that attention of one query over many keys is split into (schedule/splits.h), as
 /// attrs.integers[0]; of `pieces`, their number and their keys follow.
 enum class AttentionPart : int64_t { pieces = 1, join = 2 };
 /// Returns a key that is equal for the results of one call, and only for those.

@@ -29,6 +29,14 @@ struct SymbolArgument {
   const Symbol* symbol = nullptr;
 };
 
+/// How a group runs. Default: as the rules say.
+struct Variant {
+  bool own = false;                  // a matmul by generated code where the rules call a library
+  std::optional<Schedule> schedule;  // a rows group by this schedule
+  bool by_rules() const { return !own && !schedule; }
+  bool operator==(const Variant&) const = default;
+};
+
 struct Lowered {
   kernel::Kernel kernel;
   std::vector<NodeId> params;  // for each kernel parameter, the node whose buffer it is
@@ -53,8 +61,9 @@ struct LowerContext {
   target::Target& target;
 };
 
-/// Lowers a rows group. Returns nothing if it has no such variant; the heuristic's always exists.
-std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
+/// Lowers a rows group, by a schedule or as the rules say. Returns nothing if the group cannot have the schedule.
+std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& group,
+                                  const std::optional<Schedule>& schedule = {});
 Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group);
 /// Lowers attention: forward, or backward where the region is the derivative.

@@ -10,8 +10,9 @@ namespace {
 /// the walk, so that equal groups get equal keys.
 class GroupKey {
  public:
-  GroupKey(const LowerContext& cx, const Group& group, Variant variant) : cx_(cx), group_(group) {
-    h_.number(variant);
+  GroupKey(const LowerContext& cx, const Group& group, const std::optional<Schedule>& schedule)
+      : cx_(cx), group_(group) {
+    h_.text(schedule ? to_string(*schedule) : "");
     for (const DomainVariable& v : group.domain) {
       variables_.push_back(v.var->value);
       dim(v.extent);
@@ -160,10 +161,11 @@ Lowering LoweringMemo::insert(const Digest& key, const std::vector<NodeId>& owne
   return {code, entry.digest, code->params};
 }
 
-std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, const Group& group, Variant variant) {
-  const GroupKey key(cx, group, variant);
+std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, const Group& group,
+                                           const std::optional<Schedule>& schedule) {
+  const GroupKey key(cx, group, schedule);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return known;
-  std::optional<Lowered> lowered = lower_rows(cx, group, variant);
+  std::optional<Lowered> lowered = lower_rows(cx, group, schedule);
   if (!lowered) return {};
   return insert(key.digest(), key.owners(), std::move(*lowered));
 }

@@ -19,8 +19,9 @@ struct Lowering {
 
 class LoweringMemo {
  public:
-  /// Lowers a group of kind rows. Returns nothing if it has no such variant.
-  std::optional<Lowering> rows(const LowerContext& cx, const Group& group, Variant variant = Variant::heuristic);
+  /// Lowers a group of kind rows. Returns nothing if it cannot have the schedule.
+  std::optional<Lowering> rows(const LowerContext& cx, const Group& group,
+                               const std::optional<Schedule>& schedule = {});
   Lowering dot(const LowerContext& cx, const Group& group);  // by generated code
   Lowering attention(const LowerContext& cx, const Group& group);
 

@@ -11,7 +11,7 @@ namespace weft::compiler {
 
 bool StepMaker::call_library(GroupId g) {
   const DotPlan& plan = grouping_.groups[g].dot;
-  if (tuned_.variants[g] == Variant::own) return false;
+  if (tuned_.variants[g].own) return false;
   Step step;
   step.call = plan.library;
   if (!step.call) return false;

@@ -77,7 +77,7 @@ void StepMaker::lower(GroupId g) {
     return;
   const LowerContext cx = context();
   if (group.kind == Group::Kind::rows) {
-    std::optional<Lowering> lowering = memo_.rows(cx, group, tuned_.variants[g]);
+    std::optional<Lowering> lowering = memo_.rows(cx, group, tuned_.variants[g].schedule);
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
   if (group.kind == Group::Kind::call) return call_routine(g);

@@ -16,46 +16,22 @@ using ix::Expr;
 
 namespace {
 
-/// Returns the cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 for
-/// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index.
-double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars) {
-  std::vector<Expr> lanes;
-  for (const DomainVariable& v : vars) lanes.push_back(v.var);
-  if (analysis.gathered_on(touch.offset, lanes)) return 12;
-  auto form = ix::affine(touch.offset, lanes);
-  if (!form) return 12;
-  int64_t inner = form->coefficients.back(), expected = inner;
-  bool flat = true, all_zero = true;
-  for (size_t k = vars.size(); k-- > 0;) {
-    flat = flat && form->coefficients[k] == expected;
-    all_zero = all_zero && form->coefficients[k] == 0;
-    expected *= vars[k].extent.bound();
-  }
-  if (all_zero) return 0.1;
-  if (!flat) return 12;
-  return inner == 1 ? 1 : 8;
-}
+constexpr int64_t most_part_bytes = 128 << 10;  // of partial results of all parts of columns
 
-/// Returns in what share of the domain's points an address is touched: what is loaded or stored once a row (a sum, the
-/// state of an optimizer that reads it) counts as little beside a long row's elements as it costs.
-double share_of_points(const Touch& touch, std::span<const DomainVariable> inner) {
-  double share = 1;
-  for (const DomainVariable& v : inner) {
-    if (ix::depends_on(touch.offset, v.var)) return 1;
-    share /= static_cast<double>(std::max<int64_t>(1, v.extent.bound()));
-  }
-  return share;
-}
-
-constexpr int64_t few_elements = int64_t{1} << 18;  // elements that fit into the L2
-constexpr int64_t most_part_bytes = 128 << 10;      // of partial results of all parts of columns
-constexpr int64_t many_lines = 1 << 14;             // more lines than warps run at once
-
-struct Candidate {
-  RowClass kind;
-  int axes;
-  std::vector<DomainVariable> vars;
-  double cost = 0;
+/// The numbers of a schedule, before they are divisions.
+struct Sizes {
+  RowClass kind = RowClass::map;
+  int lane_axes = 0;        // map, column: trailing row axes that the lanes run over; row: all inner axes
+  int64_t lane_extent = 1;  // product of those axes' extents, symbols at their bounds; of a map in halves, of a half
+  int64_t width = 1;        // lanes of a tile
+  int64_t block = 1;        // map, column: lanes of one program
+  int64_t sharers = 1;      // row: blocks of a cluster; column: warps
+  int64_t gemv_rows = 0;    // GEMV: rows of the matrix that a program computes at once
+  int64_t halves = 1;       // 2: a program computes a row (a tile of a map) and the one half the domain after it
+  int cut = -1;             // map: position in the domain of the axis of which a program computes all positions
+  bool dynamic = false;
+  MapLoop loop;
+  double flops = 0;  // per point of the domain
 };
 
 int64_t power_of_two_at_least(int64_t n) {
@@ -64,19 +40,9 @@ int64_t power_of_two_at_least(int64_t n) {
   return p;
 }
 
-int64_t extent_of(std::span<const DomainVariable> vars) {
-  int64_t n = 1;
-  for (const DomainVariable& v : vars) n *= v.extent.bound();
-  return n;
-}
-
-bool all_static(std::span<const DomainVariable> vars) {
-  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
-}
-
 /// Sizes tiles for a block of threads: about four elements a thread, a whole row in registers if it fits, and enough
 /// programs to fill a GPU. A lane of a cut map computes an element of each of the `parts`.
-void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows, int64_t parts) {
+void size_for_blocks(Sizes& s, int64_t total, int64_t rows, int64_t parts) {
   constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
@@ -96,7 +62,7 @@ void size_for_blocks(RowSchedule& s, int64_t total, int64_t rows, int64_t parts)
 
 /// Returns how many blocks of a cluster share a row: enough to keep the device busy if rows are few, and enough that
 /// several blocks fit on an SM if a row does not fit into one block's shared memory.
-int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const target::Target& target) {
+int64_t blocks_of_row(const Sizes& s, int64_t rows, int64_t bytes, const target::Target& target) {
   constexpr int64_t least_part = 4096, programs_wanted = 256, good_bytes = 36 << 10;
   if (s.kind != RowClass::row || s.lane_extent <= s.width) return 1;
   const int64_t most = target.machine().max_cluster, usual = std::min(most, target.machine().cluster);
@@ -113,35 +79,40 @@ int64_t blocks_of_row(const RowSchedule& s, int64_t rows, int64_t bytes, const t
   return blocks;
 }
 
+/// Returns whether a pass after the first reduces or stores elements: it needs the reductions of whole columns.
+bool needs_whole_columns(const Group& group, const std::vector<int>& passes) {
+  for (size_t k = 0; k < passes.size(); ++k)
+    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return true;
+  return false;
+}
+
 /// Lets the warps of a block, or of a cluster's blocks, share columns, so that one launch reduces them. Returns false,
 /// and changes nothing, if that does not pay or a later pass needs the reductions of whole columns.
-bool share_columns(RowSchedule& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
+bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
                    const target::Target& target) {
   int64_t bytes = 0;  // of all reductions of a column
   for (const Root& r : group.roots)
     if (r.kind == RootKind::reduce)
       for (const NodeId component : ir[r.node].inputs)
         bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
-  const std::vector<int> passes = root_passes(ir, grouping, group);
-  for (size_t k = 0; k < passes.size(); ++k)
-    if (group.roots[k].kind != RootKind::row && passes[k] > 0) return false;  // a later pass needs whole columns
+  if (needs_whole_columns(group, root_passes(ir, grouping, group))) return false;
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
   if (shared.parts == 1) return false;
-  s.cluster = shared.parts;
+  s.sharers = shared.parts;
   s.width = s.block = shared.width;
   return true;
 }
 
 /// Sizes a GEMV: a warp computes a few rows of the matrix in tiles of one word a lane. More rows read the vector less
 /// often, but every SM needs some warps first.
-void for_gemv(RowSchedule& s, int64_t rows, int64_t reductions, bool normed) {
+void for_gemv(Sizes& s, int64_t rows, int64_t reductions, bool normed) {
   constexpr int64_t most_sums = 4;
   const int64_t programs_wanted = normed ? 512 : 2048;  // each program computes the norm of the row
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.width;
-  s.rows = 1;
-  while (2 * s.rows * reductions <= most_sums && rows / (2 * s.rows) >= programs_wanted) s.rows *= 2;
+  s.gemv_rows = 1;
+  while (2 * s.gemv_rows * reductions <= most_sums && rows / (2 * s.gemv_rows) >= programs_wanted) s.gemv_rows *= 2;
 }
 
 }  // namespace
@@ -190,97 +161,30 @@ std::vector<int> root_passes(const Ir& ir, const Grouping& grouping, const Group
   return passes;
 }
 
-const char* name(Variant variant) {
-  static constexpr const char* names[] = {"heuristic", "wider", "narrower", "second", "straight", "own"};
-  return names[static_cast<int>(variant)];
-}
-
 namespace {
 
-/// Returns the possible axes for lanes with their costs by strides, cheapest first. Equal costs keep the order of
-/// generation.
-std::vector<Candidate> candidates_of(const AccessAnalysis& analysis, const std::vector<DomainVariable>& rows,
-                                     const std::vector<DomainVariable>& inner, int64_t total, int64_t lanes,
-                                     bool many) {
-  std::vector<Candidate> candidates;
-  if (!inner.empty()) candidates.push_back({RowClass::row, static_cast<int>(inner.size()), inner});
-  for (size_t t = rows.size(); t > 0; --t) {
-    std::vector<DomainVariable> vars(rows.end() - static_cast<std::ptrdiff_t>(t), rows.end());
-    if (t == 1 || all_static(vars))
-      candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
-  }
-  if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
-  const int64_t enough_programs = many ? 512 : 4;
-  for (Candidate& candidate : candidates) {
-    double cost = 0.25;
-    for (const Touch& touch : analysis.touches)
-      cost += share_of_points(touch, inner) * (candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars));
-    int64_t extent = extent_of(candidate.vars);
-    const int64_t padded = (extent + lanes - 1) / lanes * lanes;
-    double filled = static_cast<double>(extent) / static_cast<double>(padded);
-    cost /= filled;
-    // Too few programs leave threads idle, which matters if there is enough work for them.
-    int64_t programs = candidate.kind == RowClass::row      ? total / std::max<int64_t>(1, extent)
-                       : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes)
-                                                            : 1 << 20;
-    if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
-    // A few warps that walk down long columns wait for one load after another; a block for each column has all loads in
-    // flight.
-    const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
-    if (many && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
-        extent_of(rows) <= 1024 && analysis.flops <= 8)
-      cost *= 32;
-    // A warp for each short row has one load in flight. Threads that compute the positions of several elements by
-    // division finish sooner.
-    if (many && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
-      cost *= 256.0 / static_cast<double>(extent);
-    candidate.cost = cost;
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
-  return candidates;
-}
-
 /// Lets the blocks of a cluster share long rows.
-void share_row(RowSchedule& s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping,
-               const Group& group, int64_t rows, const target::Target& target) {
+void share_row(Sizes& s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping, const Group& group,
+               int64_t rows, const target::Target& target) {
   int64_t bytes = 1;
   for (const Touch& touch : analysis.touches)
     if (const graph::Type& t = ir[touch.node].type; volume(t.shape) >= rows * s.lane_extent)
       bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // one pass: one block is as fast
-  s.cluster = blocks_of_row(s, rows, bytes, target);
-  if (s.cluster == 1) return;
+  s.sharers = blocks_of_row(s, rows, bytes, target);
+  if (s.sharers == 1) return;
   // About an eighth of a part: the remainder after the last whole tile costs as much as a tile.
-  const int64_t part = s.lane_extent / s.cluster;
+  const int64_t part = s.lane_extent / s.sharers;
   s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
   s.block = s.width;
 }
 
-/// Changes the width of tiles to a variant's; returns false if registers or the number of lanes do not allow it.
-bool change_width(RowSchedule& s, Variant variant, const target::Target& target, int64_t lanes) {
-  if (target.machine().simt) {
-    s.width = variant == Variant::wider ? 2 * s.width : s.width / 2;
-    s.block = std::max(s.block, s.width);
-    return s.width >= lanes && s.width <= 4096 && (s.dynamic || s.width <= power_of_two_at_least(s.lane_extent));
-  }
-  if (variant == Variant::wider) {
-    if (target.machine().vector_registers < 32 || s.width >= 16 * lanes || (!s.dynamic && s.width >= s.lane_extent))
-      return false;
-    s.width *= 2;
-  } else {
-    if (s.width < 2 * lanes) return false;
-    s.width /= 2;
-  }
-  return true;
-}
-
-/// Lets each program compute both halves of the domain where words are drawn by position in the domain (RowSchedule).
-RowSchedule with_halves(RowSchedule s, const AccessAnalysis& analysis, Group& group) {
+/// Lets each program compute both halves of the domain where words are drawn by position in the domain.
+Sizes with_halves(Sizes s, const AccessAnalysis& analysis, Group& group) {
   const std::vector<DomainVariable>& domain = group.domain;
   const auto rows_first = [](const DomainVariable& a, const DomainVariable& b) { return !a.inner && b.inner; };
-  if (analysis.drawn.empty() || group.has_columns() || !all_static(domain) || s.cluster > 1 || s.rows > 0 ||
+  if (analysis.drawn.empty() || group.has_columns() || !all_static(domain) || s.sharers > 1 || s.gemv_rows > 0 ||
       !std::is_sorted(domain.begin(), domain.end(), rows_first))
     return s;
   std::vector<Expr> vars;
@@ -306,9 +210,9 @@ RowSchedule with_halves(RowSchedule s, const AccessAnalysis& analysis, Group& gr
 
 /// Lets each program of a map loop over axes along which much of its work repeats. Its lanes are then whole tiles of
 /// one block. Needs static lengths.
-RowSchedule with_loop(RowSchedule s, const Ir& ir, const Grouping& grouping, Group& group,
-                      std::span<const DomainVariable> rows, int64_t lanes) {
-  if (s.kind != RowClass::map || s.lane_axes == 0 || s.dynamic || s.halves > 1 || s.parts >= 0 ||
+Sizes with_loop(Sizes s, const Ir& ir, const Grouping& grouping, Group& group, std::span<const DomainVariable> rows,
+                int64_t lanes) {
+  if (s.kind != RowClass::map || s.lane_axes == 0 || s.dynamic || s.halves > 1 || s.cut >= 0 ||
       !all_static(group.domain))
     return s;
   const auto cut = rows.size() - static_cast<size_t>(s.lane_axes);
@@ -322,7 +226,7 @@ RowSchedule with_loop(RowSchedule s, const Ir& ir, const Grouping& grouping, Gro
 
 /// Lets lanes of a cut map run along further axes until a block's threads have words of several elements. What is not
 /// one in memory then has runs as long as the last axis.
-void lengthen_lanes(RowSchedule& s, std::span<const DomainVariable> rows) {
+void lengthen_lanes(Sizes& s, std::span<const DomainVariable> rows) {
   constexpr int64_t enough = 256, word = 4;
   while (s.lane_axes > 0 && static_cast<size_t>(s.lane_axes) < rows.size() && s.lane_extent < enough &&
          s.lane_extent % word == 0) {
@@ -331,63 +235,132 @@ void lengthen_lanes(RowSchedule& s, std::span<const DomainVariable> rows) {
   }
 }
 
-/// Chooses the schedule of the group's domain as it is. `parts`: the axis of which a program computes all positions
-/// (RowSchedule).
-std::optional<RowSchedule> schedule_domain(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
-                                           Variant variant, int parts) {
-  constexpr double hopeless = 3;  // times the cost of the cheapest
-  AccessAnalysis analysis(ir, grouping, group);
-  std::vector<DomainVariable> rows, inner;
-  for (size_t k = 0; k < group.domain.size(); ++k)
-    if (static_cast<int>(k) != parts) (group.domain[k].inner ? inner : rows).push_back(group.domain[k]);
-  const bool many = target.machine().simt;
-  const int64_t lanes = many ? 32 : target.machine().lanes(4);  // lanes worth filling
-  const int64_t total = extent_of(rows) * extent_of(inner);
-  const std::vector<Candidate> candidates = candidates_of(analysis, rows, inner, total, lanes, many);
-  const Candidate* best = &candidates[0];
-  if (group.has_columns()) {  // each program computes a part of the rows
-    if (variant != Variant::heuristic) return {};
-    best = &*std::find_if(candidates.begin(), candidates.end(),
-                          [](const Candidate& c) { return c.kind == RowClass::row; });
-  }
-  if (variant == Variant::second) {
-    if (candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
-    best = &candidates[1];
-  }
+/// Returns the bytes of a column's states.
+int64_t state_bytes(const Ir& ir, const Group& group) {
+  std::set<std::vector<NodeId>> states;  // by their operands: the results of a state have these in common
+  int64_t bytes = 0;
+  for (const Root& r : group.roots)
+    if (r.kind == RootKind::reduce && states.insert({ir[r.node].inputs.begin(), ir[r.node].inputs.end()}).second)
+      for (const NodeId component : ir[r.node].inputs)
+        bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
+  return bytes;
+}
 
-  RowSchedule s;
-  s.kind = best->kind;
-  s.lane_axes = best->axes;
-  s.lane_extent = extent_of(best->vars);
-  s.flops = analysis.flops;
-  s.loads = static_cast<double>(analysis.touches.size());
-  s.parts = parts;
-  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(rows.size()) &&
-              all_static(best->vars) && parts < 0;
-  if (many) {
-    if (parts >= 0) lengthen_lanes(s, rows);
-    size_for_blocks(s, total, extent_of(rows), extent_of(group.domain) / std::max<int64_t>(1, total));
-    if (s.kind == RowClass::row && gemv_only(ir, group))
-      for_gemv(s, extent_of(rows),
-               std::count_if(group.roots.begin(), group.roots.end(),
-                             [&](const Root& r) {
-                               if (r.kind != RootKind::reduce || !ir[r.node].gemv) return false;
-                               const std::vector<NodeId>& factors = ir[ir[r.node].inputs[0]].inputs;
-                               return factors[0] != factors[1];
-                             }),
-               std::any_of(group.roots.begin(), group.roots.end(),
-                           [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].gemv; }));
-    else if (s.kind == RowClass::row && all_static(group.domain))
-      share_row(s, analysis, ir, grouping, group, extent_of(rows), target);
-    if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(rows.size()) && all_static(group.domain) &&
-        share_columns(s, ir, grouping, group, extent_of(inner), target)) {
-      if (variant == Variant::wider || variant == Variant::narrower) return {};
-      return s;
-    }
-    if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
-      return {};
-    return with_halves(s, analysis, group);
+/// Returns the columns of a panel (lower/loops/columns.cpp), or 0 if single tiles of columns are as good: the data fits
+/// into a cache, or the group does more than reduce.
+int64_t width_of_panels(const Sizes& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t columns,
+                        int64_t length, const target::Target& target) {
+  constexpr int64_t widest = 2048;                // columns: two pages of each row
+  constexpr int64_t enough_programs = 8;          // to read at the speed of memory
+  constexpr int64_t most_panel_bytes = 16 << 10;  // of a panel's sums: they stay in the L1 cache
+  constexpr int64_t least_elements = int64_t{1} << 19;
+  if (s.kind != RowClass::column || !all_static(group.domain)) return 0;
+  if (s.lane_extent * length < least_elements || length < 4 * rows_of_panel) return 0;
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  if (*std::max_element(passes.begin(), passes.end()) > 0) return 0;
+  if (std::any_of(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::full; }))
+    return 0;
+  const int64_t bytes = state_bytes(ir, group), programs = std::min(enough_programs, target.machine().processors);
+  int64_t width = widest;
+  while (width > s.width && (columns < programs * width || width * bytes > most_panel_bytes)) width /= 2;
+  return width > s.width ? width : 0;
+}
+
+/// What the rules know of a group's domain.
+struct DomainView {
+  std::vector<DomainVariable> rows, inner;  // without an axis that is cut
+  std::vector<int> row_axes, inner_axes;    // their positions in the domain
+};
+
+DomainView view_of(const Group& group, int cut) {
+  DomainView view;
+  for (size_t k = 0; k < group.domain.size(); ++k) {
+    if (static_cast<int>(k) == cut) continue;
+    const bool inner = group.domain[k].inner;
+    (inner ? view.inner : view.rows).push_back(group.domain[k]);
+    (inner ? view.inner_axes : view.row_axes).push_back(static_cast<int>(k));
   }
+  return view;
+}
+
+int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/// Makes divisions of the numbers.
+Schedule schedule_of(const Sizes& s, const DomainView& view, const Group& group) {
+  Schedule out;
+  out.kind = s.kind;
+  std::vector<int> rows = view.row_axes;
+  const auto set = [&](AxisDivision& d, std::vector<int> axes, std::vector<AxisPart> parts) {
+    d.axes = std::move(axes);
+    for (const int axis : d.axes) d.extent *= group.domain[static_cast<size_t>(axis)].extent.bound();
+    d.parts = std::move(parts);
+  };
+  const int64_t tiles = divided(s.lane_extent, s.width), blocks = divided(s.lane_extent, s.block);
+  std::vector<AxisPart> lanes{{Level::grid, blocks}, {Level::serial, s.block / s.width}, {Level::lanes, s.width}};
+  if (s.kind == RowClass::row) {
+    lanes = {{Level::cluster, s.sharers}, {Level::serial, divided(tiles, s.sharers)}, {Level::lanes, s.width}};
+    set(out.lanes, view.inner_axes, lanes);
+  } else {
+    std::vector<int> lane_axes(rows.end() - s.lane_axes, rows.end());
+    rows.resize(rows.size() - lane_axes.size());
+    if (!s.loop.axes.empty()) lanes[1].level = Level::unroll;
+    if (s.halves > 1 && rows.empty()) lanes.insert(lanes.begin(), {Level::unroll, s.halves});
+    set(out.lanes, std::move(lane_axes), std::move(lanes));
+  }
+  if (s.kind == RowClass::column) {
+    const int64_t length = extent_of(view.inner);
+    std::vector<AxisPart> loop{{Level::warps, s.sharers}, {Level::serial, divided(length, s.sharers)}};
+    if (s.block > s.width) loop = {{Level::serial, divided(length, rows_of_panel)}, {Level::unroll, rows_of_panel}};
+    set(out.loop, view.inner_axes, std::move(loop));
+  } else if (!s.loop.axes.empty()) {
+    std::vector<int> axes;
+    for (auto at = s.loop.axes.rbegin(); at != s.loop.axes.rend(); ++at) {
+      axes.insert(axes.begin(), rows[static_cast<size_t>(*at)]);
+      rows.erase(rows.begin() + *at);
+    }
+    set(out.loop, std::move(axes), {{Level::grid, 1}, {Level::serial, s.loop.iterations}});
+    out.loop.parts[0].count = out.loop.extent / s.loop.iterations;
+  }
+  if (s.cut >= 0) set(out.cut, {s.cut}, {{Level::unroll, group.domain[static_cast<size_t>(s.cut)].extent.bound()}});
+  set(out.programs, std::move(rows), {});
+  const int64_t programs = out.programs.extent;
+  if (s.gemv_rows > 0)
+    out.programs.parts = {{Level::grid, divided(programs, s.gemv_rows)}, {Level::unroll, s.gemv_rows}};
+  else if (s.halves > 1 && !out.programs.axes.empty())
+    out.programs.parts = {{Level::unroll, s.halves}, {Level::grid, programs / s.halves}};
+  else out.programs.parts = {{Level::grid, programs}};
+  out.any_length = s.dynamic;
+  return out;
+}
+
+/// Sizes a schedule for a GPU.
+Sizes sized_for_gpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping, Group& group,
+                    const DomainView& view, const target::Target& target) {
+  const int64_t rows = extent_of(view.rows), total = rows * extent_of(view.inner);
+  if (s.cut >= 0) lengthen_lanes(s, view.rows);
+  size_for_blocks(s, total, rows, extent_of(group.domain) / std::max<int64_t>(1, total));
+  if (s.kind == RowClass::row && gemv_only(ir, group)) {
+    const auto multiplies = [&](const Root& r) {
+      if (r.kind != RootKind::reduce || !ir[r.node].gemv) return false;
+      const std::vector<NodeId>& factors = ir[ir[r.node].inputs[0]].inputs;
+      return factors[0] != factors[1];
+    };
+    const auto norms = [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].gemv; };
+    for_gemv(s, rows, std::count_if(group.roots.begin(), group.roots.end(), multiplies),
+             std::any_of(group.roots.begin(), group.roots.end(), norms));
+  } else if (s.kind == RowClass::row && all_static(group.domain)) {
+    share_row(s, analysis, ir, grouping, group, rows, target);
+  }
+  if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(view.rows.size()) && all_static(group.domain) &&
+      share_columns(s, ir, grouping, group, extent_of(view.inner), target))
+    return s;
+  return with_halves(s, analysis, group);
+}
+
+/// Sizes a schedule for the vectors and caches of a CPU.
+Sizes sized_for_cpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const Grouping& grouping, Group& group,
+                    const DomainView& view, const target::Target& target) {
+  const int64_t lanes = target.machine().lanes(4), rows = extent_of(view.rows);
   int64_t widest = 4 * lanes;
   // Long expressions get narrower tiles, since fewer values may be live at once. Over few arrays they are chains with
   // few live values, and several chains side by side hide their latencies.
@@ -396,23 +369,82 @@ std::optional<RowSchedule> schedule_domain(const Ir& ir, const Grouping& groupin
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // a row stays in registers
   if (s.kind == RowClass::column) {
     // Narrow enough for several programs, wide enough to read whole cache lines.
-    while (widest > lanes && extent_of(rows) / widest < 2) widest /= 2;
+    while (widest > lanes && rows / widest < 2) widest /= 2;
   }
   s.width = s.dynamic ? widest : std::min(widest, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
-  if ((variant == Variant::wider || variant == Variant::narrower) && !change_width(s, variant, target, lanes))
-    return {};
   s.block = s.kind == RowClass::map ? s.width * std::max<int64_t>(1, 4096 / s.width) : s.width;
-  return with_loop(with_halves(s, analysis, group), ir, grouping, group, rows, lanes);
+  if (const int64_t panel = width_of_panels(s, ir, grouping, group, rows, extent_of(view.inner), target); panel > 0)
+    s.block = panel;
+  return with_loop(with_halves(s, analysis, group), ir, grouping, group, view.rows, lanes);
+}
+
+/// Chooses the schedule of the group's domain as it is. `cut`: the axis of which a program computes all positions.
+/// `second`: the second choice of axes; nothing if there is none.
+std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
+                                        int cut, bool second) {
+  constexpr double hopeless = 3;           // times the cost of the cheapest
+  constexpr double long_arithmetic = 100;  // operations an element: random numbers take about two hundred
+  const AccessAnalysis analysis(ir, grouping, group);
+  const DomainView view = view_of(group, cut);
+  const bool simt = target.machine().simt;
+  const int64_t lanes = simt ? 32 : target.machine().lanes(4);  // lanes worth filling
+  const std::vector<LaneAxes> candidates = rank_lane_axes(analysis, view.rows, view.inner, lanes, simt);
+  const LaneAxes* best = &candidates[0];
+  if (second) {
+    if (group.has_columns() || candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
+    best = &candidates[1];
+  } else if (group.has_columns()) {  // each program computes a part of the rows
+    best =
+        &*std::find_if(candidates.begin(), candidates.end(), [](const LaneAxes& c) { return c.kind == RowClass::row; });
+  }
+  Sizes s;
+  s.kind = best->kind;
+  s.lane_axes = best->axes;
+  s.lane_extent = extent_of(best->vars);
+  s.flops = analysis.flops;
+  s.cut = cut;
+  s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(view.rows.size()) &&
+              all_static(best->vars) && cut < 0;
+  const auto size = simt ? sized_for_gpu : sized_for_cpu;
+  Schedule schedule = schedule_of(size(s, analysis, ir, grouping, group, view, target), view, group);
+  schedule.operations = analysis.flops + 4 * static_cast<double>(analysis.touches.size());
+  schedule.guarded_tiles =
+      target.machine().wants_loads_in_flight() && s.kind == RowClass::map && analysis.flops > long_arithmetic;
+  return schedule;
 }
 
 }  // namespace
 
-std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
-                                         Variant variant) {
-  std::optional<RowSchedule> whole = schedule_domain(ir, grouping, group, target, variant, -1);
-  if (!whole || whole->kind != RowClass::map || whole->halves > 1 || !whole->loop.axes.empty()) return whole;
-  const int parts = cut_at_concats(ir, grouping, group, target.machine());
-  return parts < 0 ? whole : schedule_domain(ir, grouping, group, target, variant, parts);
+Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
+  Schedule whole = *schedule_domain(ir, grouping, group, target, -1, false);
+  const bool plain = whole.kind == RowClass::map && whole.loop.axes.empty() && whole.programs.copies_apart() == 1 &&
+                     whole.lanes.copies_apart() == 1;
+  const int cut = plain ? cut_at_concats(ir, grouping, group, target.machine()) : -1;
+  return cut < 0 ? whole : *schedule_domain(ir, grouping, group, target, cut, false);
+}
+
+bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
+  if (!schedule.cut.axes.empty() && schedule.cut.axes[0] != cut_at_concats(ir, grouping, group, target.machine()))
+    return false;
+  if (!set_extents(schedule, group)) return false;
+  const std::vector<int> passes = root_passes(ir, grouping, group);
+  const int last = *std::max_element(passes.begin(), passes.end());
+  if ((schedule.panels() && last > 0) || (schedule.loop.count(Level::warps) > 1 && needs_whole_columns(group, passes)))
+    return false;
+  return why_illegal(schedule, group, target.machine()).empty();
+}
+
+std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const Group& group, target::Target& target) {
+  Group cut = group.copy(), uncut = group.copy();
+  std::vector<Schedule> all{schedule_rows(ir, grouping, cut, target)}, legal;
+  for (Schedule& schedule : neighbours(all[0])) all.push_back(std::move(schedule));
+  if (std::optional<Schedule> second = schedule_domain(ir, grouping, uncut, target, -1, true))
+    all.push_back(std::move(*second));
+  for (Schedule& schedule : all) {
+    Group own = group.copy();
+    if (apply(schedule, ir, grouping, own, target)) legal.push_back(std::move(schedule));
+  }
+  return legal;
 }
 
 }  // namespace weft::compiler

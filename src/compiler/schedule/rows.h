@@ -1,50 +1,30 @@
 #pragma once
 // Chooses the schedule of a rows group: the axes that lanes run along, the part of the domain that one program
 // computes, and the width of a tile. The choice depends on the strides of the group's loads and stores alone.
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/schedule/access.h"
 #include "compiler/schedule/invariant.h"
+#include "compiler/schedule/schedule.h"
 #include "target/target.h"
 
 namespace weft::compiler {
 
-enum class RowClass : uint8_t { map, row, column };
+constexpr int64_t few_elements = int64_t{1} << 18;  // that fit into the L2
+constexpr int64_t rows_of_panel = 8;  // of a panel of columns, whose sums are loaded and stored once for all of them
 
-/// The schedules of a rows group: the heuristic's choice, then the alternatives that the tuner compares with it. Caches
-/// and checkpoints store the numeric values.
-enum class Variant : uint8_t {
-  heuristic = 0,
-  wider = 1,     // tiles of twice the lanes
-  narrower = 2,  // tiles of half the lanes
-  second = 3,    // lanes along the heuristic's second choice of axes
-  straight = 4,  // a map that reads across rows, without transposing tiles in registers
-  own = 5,       // not a schedule: a matmul by generated code where the heuristic calls a library
+/// Axes along which the lanes of a kernel may run.
+struct LaneAxes {
+  RowClass kind;
+  int axes;  // map, column: of the last row axes so many; row: all inner axes
+  std::vector<DomainVariable> vars;
+  double cost = 0;  // of a point's loads and stores
 };
-constexpr int variant_count = 6;
-const char* name(Variant variant);
-
-struct RowSchedule {
-  RowClass kind = RowClass::map;
-  int lane_axes = 0;        // map, column: trailing row axes that the lanes run over; row: all inner axes
-  int64_t lane_extent = 1;  // product of those axes' extents, symbols at their bounds
-  int64_t width = 1;        // lanes of a tile
-  int64_t block = 1;        // map: lane elements of one program
-  // row: blocks of a cluster that share one row; column: warps, of one block or of a cluster, that share what is
-  // reduced.
-  int64_t cluster = 1;
-  int64_t rows = 0;  // row kernels of GEMVs: rows of the matrix that a program computes at once
-  // 2: a program computes a row (a tile of a map) and the one half the domain after it. Threefry's counters pair their
-  // elements: both words of each call are used. A map's lane_extent is then half of its axes'.
-  int64_t halves = 1;
-  // Map over one flat axis whose length is a kernel argument, so that one kernel serves all lengths.
-  bool dynamic = false;
-  MapLoop loop;      // map: a loop over row axes inside of each program
-  int parts = -1;    // map: position in the domain of the axis of which a program computes all positions; -1: none
-  double flops = 0;  // per point of the domain
-  double loads = 0;
-};
+/// Returns the possible axes for lanes with their costs by strides, cheapest first. Equal costs keep the order of
+/// generation. `rows`, `inner`: the group's domain; `lanes`: as many as are worth filling; `simt`: for a GPU.
+std::vector<LaneAxes> rank_lane_axes(const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
+                                     std::span<const DomainVariable> inner, int64_t lanes, bool simt);
 
 /// Returns whether the group's reductions are GEMVs and everything else is computed from them.
 bool gemv_only(const Ir& ir, const Group& group);
@@ -58,10 +38,15 @@ struct ColumnParts {
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
 /// Chooses the schedule of a group, which is the caller's own copy: it may cut the group's domain (concat_parts.h).
-/// Returns nothing if the group has no such variant, or if the variant's strides make it too expensive to be worth
-/// measuring.
-std::optional<RowSchedule> schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
-                                         Variant variant = Variant::heuristic);
+Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
+
+/// Returns legal schedules of the group: the one that the rules choose, its neighbours, and the rules' second choice of
+/// axes if its strides do not make it too expensive to be worth measuring.
+std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const Group& group, target::Target& target);
+
+/// Cuts the group's domain as the schedule says and fills in what its text does not hold. Returns false if the group
+/// cannot have the schedule on the target.
+bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
 
 /// Returns the bytes of shared memory that a block may use for values that it reuses: at most what lets two such blocks
 /// fit on a large SM, and at most what a block may ask for less what its threads exchange.

@@ -1,4 +1,4 @@
-#include "compiler/schedule/split_attention.h"
+#include "compiler/schedule/splits.h"
 
 #include <algorithm>
 

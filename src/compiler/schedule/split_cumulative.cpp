@@ -1,4 +1,4 @@
-#include "compiler/schedule/split_cumulative.h"
+#include "compiler/schedule/splits.h"
 
 #include <algorithm>
 

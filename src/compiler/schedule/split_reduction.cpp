@@ -1,4 +1,4 @@
-#include "compiler/schedule/split_reduction.h"
+#include "compiler/schedule/splits.h"
 
 #include <algorithm>
 #include <map>

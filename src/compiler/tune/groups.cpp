@@ -51,7 +51,7 @@ class GroupTuner {
   TuneBuffer buffer(NodeId node) const;
   NodeId owner(NodeId node) const { return cx_.buffer_owner[node]; }
   BufferView view() const { return {cx_.ir, cx_.grouping, cx_.buffer_owner, cx_.has_buffer}; }
-  void choose(const Family& family, Variant variant) {
+  void choose(const Family& family, const Variant& variant) {
     for (const GroupId g : family.groups) result_.variants[g] = variant;
   }
 
@@ -95,7 +95,7 @@ void GroupTuner::find_families(const std::vector<GroupId>& order) {
   });
 }
 
-/// Returns the key of a family: the heuristic's code, extents and target, which the times depend on besides the number
+/// Returns the key of a family: the rules' code, extents and target, which the times depend on besides the number
 /// of threads.
 Digest GroupTuner::key(const Family& family) {
   const Group& it = group(family.largest);
@@ -113,10 +113,12 @@ Digest GroupTuner::key(const Family& family) {
 }
 
 void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
+  std::vector<Variant> variants{{}};
+  for (Schedule& schedule : schedules_of(cx_.ir, grouping_, it, cx_.target))
+    variants.push_back({false, std::move(schedule)});
   std::vector<Digest> seen;
-  for (const Variant variant :
-       {Variant::heuristic, Variant::wider, Variant::narrower, Variant::second, Variant::straight}) {
-    const std::optional<Lowering> lowering = result_.memo.rows(cx_, it, variant);
+  for (const Variant& variant : variants) {
+    const std::optional<Lowering> lowering = result_.memo.rows(cx_, it, variant.schedule);
     if (!lowering || std::find(seen.begin(), seen.end(), lowering->digest) != seen.end()) continue;
     seen.push_back(lowering->digest);
     TuneCandidate c{variant, lowering->code, lowering->params, nullptr, {}, true};
@@ -126,7 +128,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
 }
 
 void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
-  TuneCandidate call{Variant::heuristic, nullptr, {}, it.dot.library, {}, true};
+  TuneCandidate call{{}, nullptr, {}, it.dot.library, {}, true};
   for (const auto& [node, offset] : library_operands(cx_.ir, it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
   // Generated code has neither sums over rows of the result nor tensor cores for 8-bit floats.
@@ -135,7 +137,7 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
     return;
   }
   const Lowering own = result_.memo.dot(cx_, it);
-  item.candidates = {call, {Variant::own, own.code, own.params, nullptr, {}, false}};
+  item.candidates = {call, {Variant{true, {}}, own.code, own.params, nullptr, {}, false}};
 }
 
 /// Describes the memory that a node's strides reach.
@@ -234,7 +236,7 @@ TuneItem GroupTuner::item(const Family& family) {
 
 /// Looks up the choice of each family, and measures those without one if the policy allows it.
 TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
-  result_.variants.assign(grouping_.groups.size(), Variant::heuristic);
+  result_.variants.assign(grouping_.groups.size(), {});
   const bool replays = policy_.choices && !policy_.choices->empty();
   if (policy_.tuning == Tuning::off && !replays) return std::move(result_);
   find_families(order);
@@ -244,7 +246,7 @@ TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   for (const Family& family : families_) {
     if (const std::optional<Variant> known = recorded_choice(key(family), policy_)) {
       choose(family, *known);
-      result_.text += work_of(view(), group(family.largest)).what + ": recorded -> " + name(*known) + "\n";
+      result_.text += work_of(view(), group(family.largest)).what + ": recorded -> " + to_string(*known) + "\n";
     } else if (measures) {
       TuneItem candidate = item(family);
       if (candidate.candidates.size() < 2) continue;
@@ -274,8 +276,8 @@ std::string print(const TunedGroups& tuned) {
   std::string text;
   int chosen = 0;
   for (GroupId g = 0; g < tuned.variants.count(); ++g)
-    if (const Variant variant = tuned.variants[g]; variant != Variant::heuristic) {
-      text += fmt::format("group {} {}\n", g, name(variant));
+    if (const Variant& variant = tuned.variants[g]; !variant.by_rules()) {
+      text += fmt::format("group {} {}\n", g, to_string(variant));
       ++chosen;
     }
   return text + tuned.text + fmt::format("{} of {} groups by choice\n", chosen, tuned.variants.size());
@@ -289,10 +291,9 @@ void verify(const Grouping& grouping, const TunedGroups& tuned) {
           static_cast<GroupId>(grouping.groups.count()));
   for (GroupId g = 0; g < grouping.groups.count(); ++g) {
     const Group::Kind kind = grouping.groups[g].kind;
-    const Variant variant = tuned.variants[g];
-    require(variant != Variant::own || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
-    require(variant == Variant::heuristic || variant == Variant::own || kind == Group::Kind::rows,
-            "only a group of rows has schedules to choose from", g);
+    const Variant& variant = tuned.variants[g];
+    require(!variant.own || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
+    require(!variant.schedule || kind == Group::Kind::rows, "only a group of rows has schedules to choose from", g);
   }
 }
 

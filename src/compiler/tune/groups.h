@@ -20,7 +20,7 @@ struct TunedGroups {
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         const Policy& policy);
 
-/// Lists the groups that do not run as the heuristic says, then the choices that were looked up or measured.
+/// Lists the groups that do not run as the rules say, then the choices that were looked up or measured.
 std::string print(const TunedGroups& tuned);
 
 /// Verifies that each group has a variant, and one of its kind. Throws internal_error "[verify] RULE: group G".

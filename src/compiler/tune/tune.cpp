@@ -22,18 +22,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 
-constexpr int32_t tuner_version = 1;  // raise it when variants or measurements change their meaning
-// A challenger must take less than this share of the heuristic's time, in the median and at best.
+constexpr std::string_view tuner_version = "2 ";  // raise it when schedules or measurements change their meaning
+// A challenger must take less than this share of the rules' time, in the median and at best.
 constexpr double margin = 0.95;
 constexpr double seconds_of_an_item = 0.03;  // spent on repeats of an item
 constexpr size_t most_repeats = 9, least_repeats = 3;
 constexpr double runs_of_a_candidate = 6;   // including the time to fill and compare, at least
 constexpr double hopeless = 1.5;            // times the best first time: slower candidates are not timed again
 constexpr size_t kernels_for_a_thread = 2;  // kernels that are compiled before the first of them is measured
-
-struct Entry {  // on disk
-  int32_t version = tuner_version, variant = 0;
-};
 
 struct State {
   std::mutex mutex;      // protects the choices
@@ -51,18 +47,12 @@ Digest key_with_threads(const Digest& key) {
   return Hasher().digest(key).text("threads").number(runtime::num_threads()).finish();
 }
 
-std::optional<Variant> valid(int choice) {
-  if (choice < 0 || choice >= variant_count) return {};
-  return static_cast<Variant>(choice);
-}
-
 std::optional<Variant> on_disk(const Digest& key) {
   const auto data = runtime::cache_get("tune", key);
-  Entry entry;
-  if (!data || data->size() != sizeof entry) return {};
-  std::memcpy(&entry, data->data(), sizeof entry);
-  if (entry.version != tuner_version) return {};
-  return valid(entry.variant);
+  if (!data) return {};
+  const std::string_view text(reinterpret_cast<const char*>(data->data()), data->size());
+  if (!text.starts_with(tuner_version)) return {};
+  return parse_variant(text.substr(tuner_version.size()));
 }
 
 /// Looks up a choice under one exact key.
@@ -72,22 +62,22 @@ std::optional<Variant> find(const Digest& key, const Policy& policy) {
   const auto known = [&](const TuneChoices& choices) -> std::optional<Variant> {
     const auto it = choices.find(key);
     if (it == choices.end()) return {};
-    return valid(it->second);
+    return parse_variant(it->second);
   };
   std::optional<Variant> found = policy.choices ? known(*policy.choices) : std::nullopt;
   if (!found && policy.tuning != Tuning::off && (policy.tuning != Tuning::force || s.measured.contains(key))) {
     found = known(s.choices);
     if (!found) found = on_disk(key);
   }
-  if (found) s.choices[key] = static_cast<int>(*found);
+  if (found) s.choices[key] = to_string(*found);
   return found;
 }
 
-void record(const Digest& key, Variant variant) {
-  const Entry entry{tuner_version, static_cast<int32_t>(variant)};
-  runtime::cache_put("tune", key, &entry, sizeof entry);
+void record(const Digest& key, const Variant& variant) {
+  const std::string choice = to_string(variant), entry = std::string(tuner_version) + choice;
+  runtime::cache_put("tune", key, entry.data(), entry.size());
   const std::lock_guard lock(state().mutex);
-  state().choices[key] = entry.variant;
+  state().choices[key] = choice;
   state().measured.insert(key);
 }
 
@@ -142,7 +132,7 @@ class Contest {
   TuneResult run() {
     for (const bool positive : {false, true}) {
       if (!validate(positive))
-        return {Variant::heuristic, item_.name + ": the heuristic's code fails here (" + runners_[0].dropped + ")"};
+        return {Variant{}, item_.name + ": the rules' code fails here (" + runners_[0].dropped + ")"};
       if (bench_.mostly_finite(expected_)) break;
     }
     time();
@@ -200,15 +190,15 @@ class Contest {
     }
   }
 
-  /// Returns the winner: the heuristic's choice, unless another is faster by the margin.
+  /// Returns the winner: the rules' choice, unless another is faster by the margin.
   TuneResult decide() const {
-    TuneResult result{Variant::heuristic, item_.name + ":"};
+    TuneResult result{Variant{}, item_.name + ":"};
     double bound = runners_[0].median() * margin;
     const double least = runners_[0].least() * margin;  // the median alone may be disturbed by another process
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       result.note +=
-          fmt::format("{} {} {}", k ? "," : "", name(item_.candidates[k].variant),
+          fmt::format("{} {} {}", k ? "," : "", to_string(item_.candidates[k].variant),
                       runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
       if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_repeats || runner.median() >= bound ||
           runner.least() >= least)
@@ -216,7 +206,7 @@ class Contest {
       bound = runner.median();
       result.variant = item_.candidates[k].variant;
     }
-    result.note += fmt::format(" -> {}", name(result.variant));
+    result.note += fmt::format(" -> {}", to_string(result.variant));
     return result;
   }
 
@@ -234,11 +224,22 @@ TuneResult contest(const TuneItem& item, const Executables& executables, double 
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
     return Contest(item, executables, Clock::now() + time_left, device).run();
   } catch (const std::exception& e) {  // no memory for the buffers
-    return {Variant::heuristic, item.name + ": not measured: " + e.what()};
+    return {Variant{}, item.name + ": not measured: " + e.what()};
   }
 }
 
 }  // namespace
+
+std::string to_string(const Variant& variant) {
+  return variant.own ? "own" : variant.schedule ? to_string(*variant.schedule) : "rules";
+}
+
+std::optional<Variant> parse_variant(std::string_view text) {
+  if (text == "rules") return Variant{};
+  if (text == "own") return Variant{true, {}};
+  std::optional<Schedule> schedule = parse_schedule(text);
+  return schedule ? std::optional(Variant{false, std::move(schedule)}) : std::nullopt;
+}
 
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy) {
   if (const std::optional<Variant> found = find(key, policy)) return found;
@@ -257,8 +258,8 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
     const auto start = Clock::now();
     const double expected = runs_of_a_candidate * static_cast<double>(item.candidates.size()) * item.seconds;
     if (spent >= state().budget || spent + expected > state().budget) {
-      results.push_back({Variant::heuristic, item.name + ": no time left to measure"});
-      if (!same_bits(item)) record(item.key, Variant::heuristic);
+      results.push_back({Variant{}, item.name + ": no time left to measure"});
+      if (!same_bits(item)) record(item.key, {});
       continue;
     }
     if (k >= first + executables.size()) {  // some items before it may have been skipped
@@ -287,12 +288,12 @@ std::string tuning_choices() {
 std::shared_ptr<const TuneChoices> parse_tuning_choices(const std::string& text) {
   std::istringstream lines(text);
   auto choices = std::make_shared<TuneChoices>();
-  std::string digest;
-  for (int choice = 0; lines >> digest;) {
+  std::string digest, choice;
+  while (lines >> digest) {
     if (digest.size() != 32 || digest.find_first_not_of("0123456789abcdef") != std::string::npos ||
-        !(lines >> choice) || !valid(choice))
-      throw_invalid("parse_tuning_choices", "expected lines of 32 hexadecimal digits and a variant's number, got \"" +
-                                                digest.substr(0, 40) + "\"");
+        !(lines >> choice) || !parse_variant(choice))
+      throw_invalid("parse_tuning_choices",
+                    "expected lines of 32 hexadecimal digits and a variant, got \"" + digest.substr(0, 40) + "\"");
     (*choices)[{std::stoull(digest.substr(0, 16), nullptr, 16), std::stoull(digest.substr(16), nullptr, 16)}] = choice;
   }
   return choices;

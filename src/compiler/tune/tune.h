@@ -1,12 +1,12 @@
 #pragma once
 // The tuner: chooses the fastest of several ways to run a group, by measurement.
 //
-// A candidate must first compute what the heuristic's choice computes, on data of the right dtypes and ranges: bit by
+// A candidate must first compute what the rules' choice computes, on data of the right dtypes and ranges: bit by
 // bit if it promises the same bits, else within what another order of summation may change. Candidates that throw or
 // differ are dropped. The others are timed in turns, each time with caches that hold little of the data. A challenger
-// wins if both its median and its best time are 5 % better than the heuristic's.
+// wins if both its median and its best time are 5 % better than the rules'.
 //
-// A choice is kept on disk and in the process, under a key of the heuristic's code, the extents, the target and the
+// A choice is kept on disk and in the process, under a key of the rules' code, the extents, the target and the
 // tuner's version. It can be exported as text and passed to a later run in Policy::choices. If all candidates promise
 // the same bits, the key includes the number of threads, and choices that there was no time to measure stay open. If
 // they do not, there is one choice for a machine, and those that there was no time to measure are settled as the
@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ namespace weft::compiler {
 
 /// One way to run a group: generated code, or a library call.
 struct TuneCandidate {
-  Variant variant = Variant::heuristic;
+  Variant variant;
   std::shared_ptr<const Lowered> code;
   std::vector<NodeId> params;  // nodes of the code's buffers, in the order of its parameters
   std::shared_ptr<const target::LibraryCall> call;
@@ -45,7 +46,7 @@ struct TuneBuffer {
   bool updated = false;  // written and read: its old value is put back before each run
 };
 
-/// The candidates of one group, the heuristic's first, and all buffers that any of them touches.
+/// The candidates of one group, the rules' first, and all buffers that any of them touches.
 struct TuneItem {
   std::string name;  // shown to users
   Digest key;
@@ -56,9 +57,14 @@ struct TuneItem {
 };
 
 struct TuneResult {
-  Variant variant = Variant::heuristic;
-  std::string note;  // "row_7: heuristic 0.120 ms, wider 0.131, second wrong -> heuristic"
+  Variant variant;
+  std::string note;  // "map_7: rules 0.120 ms, map;programs=…;lanes=… 0.131, … wrong -> rules"
 };
+
+/// Returns a variant as one word, "rules", "own" or the text of its schedule, as choices are recorded.
+std::string to_string(const Variant& variant);
+/// Reads such a word; returns nothing for any other text.
+std::optional<Variant> parse_variant(std::string_view text);
 
 /// Returns the recorded choice for a key, from the policy's choices, this process, or the cache on disk, as far as the
 /// mode allows.
@@ -68,7 +74,7 @@ std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy);
 /// candidates are noted, not thrown.
 std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target);
 
-/// Returns all choices of this process and of the default policy, as lines "key number", for a checkpoint;
+/// Returns all choices of this process and of the default policy, as lines "key variant", for a checkpoint;
 /// parse_tuning_choices reads them back, and throws std::invalid_argument for any other text.
 std::string tuning_choices();
 std::shared_ptr<const TuneChoices> parse_tuning_choices(const std::string& text);

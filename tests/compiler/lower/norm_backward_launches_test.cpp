@@ -1,7 +1,7 @@
 // The backward of a norm with the sums for its weights, on a GPU that is none: how many programs walk the rows, and
 // that their sums are right where a part begins inside of an axis.
 #include "compiler/pipeline.h"
-#include "compiler/schedule/split_reduction.h"
+#include "compiler/schedule/splits.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/derive/derive.h"

@@ -16,7 +16,7 @@ namespace weft::compiler::testing {
 
 using graph::HostTensor;
 
-/// A piece of attention of one query, or what joins the pieces (schedule/split_attention.h), of the plainest kind:
+/// A piece of attention of one query, or what joins the pieces (schedule/splits.h), of the plainest kind:
 /// equal leading axes, no mask, every key seen.
 inline std::vector<HostTensor> attention_part(const IrNode& n, const std::vector<HostTensor>& in) {
   std::vector<HostTensor> out;

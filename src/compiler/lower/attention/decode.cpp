@@ -5,7 +5,7 @@
 //
 // Over many keys several programs share a head, so that few heads keep the device busy. With clusters this is one
 // launch: the blocks of a cluster, or their warps if blocks are few, take tiles in turns and combine their results once
-// at the end. Otherwise a program computes one split of the keys (split_attention.h), and further programs combine the
+// at the end. Otherwise a program computes one split of the keys (schedule/splits.h), and further programs combine the
 // splits. Either way the division depends on the bound of the length alone, and so do the bits.
 //
 // The launch may also append the last key and value to the cache (region/kv_append.h). Every program that needs them,

@@ -14,48 +14,24 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t rows_at_once = 8;
-constexpr int64_t widest_panel = 2048;          // columns: two pages of each row
-constexpr int64_t enough_programs = 8;          // to read at the speed of memory
-constexpr int64_t most_panel_bytes = 16 << 10;  // of a panel's sums: they stay in the L1 cache
-constexpr size_t most_partial_sums = 4;         // partial sums of each column in a part
-constexpr int64_t bytes_in_flight = 4 << 10;    // in flight for a warp: 32 registers a thread
+constexpr size_t most_partial_sums = 4;       // partial sums of each column in a part
+constexpr int64_t bytes_in_flight = 4 << 10;  // in flight for a warp: 32 registers a thread
 
 }  // namespace
 
-/// Returns the columns of a panel, or 0 if single tiles of columns are as good: the data fits into a cache, or the
-/// group does more than reduce.
-int64_t RowLowering::panel() const {
-  if (cx_.target.machine().simt || schedule_.kind != RowClass::column || passes_ != 1 || !is_static(group_.domain))
-    return 0;
-  if (schedule_.lane_extent * extent_of(serial_) < int64_t{1} << 19 || extent_of(serial_) < 4 * rows_at_once) return 0;
-  if (std::any_of(statements_.begin(), statements_.end(),
-                  [](const Statement& s) { return s.root.kind == RootKind::full; }))
-    return 0;
-  int64_t bytes = 0;  // of a column's sums
-  for (const Statement& s : statements_)
-    if (s.carries())
-      for (const NodeId component : cx_.ir[s.root.node].inputs)
-        bytes += std::max<int64_t>(sizeof(float), cx_.ir[component].type.dtype.size());
-  const int64_t columns = schedule_.lane_extent * extent_of(outer_),
-                programs = std::min(enough_programs, cx_.target.machine().processors);
-  int64_t width = widest_panel;
-  while (width > schedule_.width && (columns < programs * width || width * bytes > most_panel_bytes)) width /= 2;
-  return width > schedule_.width ? width : 0;
-}
-
-/// Emits the kernel for panels of `width` columns. In a block of `rows_at_once` rows each tile of columns loads its
-/// sums once, and adds four interleaved partial sums.
-void RowLowering::panel_passes(int64_t width) {
+/// Emits the kernel for panels. In a block of some rows each tile of columns loads its sums once, and adds four
+/// interleaved partial sums.
+void RowLowering::panel_passes() {
   kernel::Builder& b = emit_.builder();
-  const int64_t tile = schedule_.width, count = extent_of(serial_), whole_rows = count / rows_at_once * rows_at_once;
+  const int64_t width = schedule_.block(), tile = schedule_.tile(), count = extent_of(serial_),
+                rows_at_once = schedule_.loop.count(Level::unroll), whole_rows = count / rows_at_once * rows_at_once;
   for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   std::vector<kernel::Ref> sums;
   const std::vector<Value> start = identities(0);
   for (Value v : start) sums.push_back(b.local(b.type(v).dtype, width));
-  const bool even = schedule_.lane_extent % tile == 0;
-  Value left = b.sub(b.index(schedule_.lane_extent), first_lane_);
-  Value end = schedule_.lane_extent % width == 0 ? b.index(width) : b.min(left, b.index(width));
+  const bool even = schedule_.lanes.share() % tile == 0;
+  Value left = b.sub(b.index(schedule_.lanes.share()), first_lane_);
+  Value end = schedule_.lanes.share() % width == 0 ? b.index(width) : b.min(left, b.index(width));
 
   // Calls body(position in the panel, sums) for each tile.
   auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {
@@ -121,7 +97,7 @@ size_t RowLowering::unroll_of_columns() {
   int64_t bytes = 0;
   for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
   return static_cast<size_t>(
-      std::clamp<int64_t>(bytes_in_flight / (schedule_.width * std::max<int64_t>(1, bytes)), 4, 32));
+      std::clamp<int64_t>(bytes_in_flight / (schedule_.tile() * std::max<int64_t>(1, bytes)), 4, 32));
 }
 
 /// Reduces one part of the columns, of `count`: several elements at a time, with all their loads in flight together.
@@ -155,12 +131,12 @@ std::vector<Value> RowLowering::part_of_columns(Value part, int64_t count) {
 /// parts.
 void RowLowering::columns_by_warps() {
   kernel::Builder& b = emit_.builder();
-  const int64_t iterations = schedule_.cluster, width = schedule_.width;
+  const int64_t iterations = schedule_.sharers(), width = schedule_.tile();
   for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
   allocate_parts(iterations * width);
   bind_programs();
   emit_.bind_lanes(lane_, first_lane_, width,
-                   schedule_.lane_extent % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
+                   schedule_.lanes.share() % width == 0 ? no_value : b.sub(lane_count(), first_lane_));
   b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
     hoist(0, {loop_});

@@ -33,7 +33,7 @@ bool gemv_only(const Ir& ir, const Group& group) {
 /// Returns whether the GEMV form applies: one pass over the matrix, after the sums over the vector alone, and no GEMV
 /// reads another's result. The matrix's extents must be static.
 bool RowLowering::side_by_side() {
-  if (schedule_.rows <= 0 || schedule_.kind != RowClass::row || !is_static(group_.domain)) return false;
+  if (!schedule_.gemv()) return false;
   const auto is_gemv = [&](const Statement& s) { return s.root.kind == RootKind::reduce && cx_.ir[s.root.node].gemv; };
   for (const Statement& s : statements_)
     if (is_gemv(s)) gemv_pass_ = std::max(gemv_pass_, s.pass);
@@ -61,7 +61,7 @@ size_t RowLowering::gemvs() const {
 /// Begins to load a tile of every row of the matrix. Returns a scope with the loaded values for each row.
 RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::vector<Value>& rows) {
   Scopes tiles;
-  emit_.bind_lanes(lane_, at, schedule_.width, limit);
+  emit_.bind_lanes(lane_, at, schedule_.tile(), limit);
   emit_.set_streaming(true);
   for (Value row : rows) {
     emit_.push_scope();
@@ -80,15 +80,16 @@ RowLowering::Scopes RowLowering::matrix_tiles(Value at, Value limit, const std::
 void RowLowering::norm_of_row(Value row) {
   kernel::Builder& b = emit_.builder();
   emit_.bind(program_, row);
-  normed_.resize(static_cast<size_t>((schedule_.lane_extent + schedule_.width - 1) / schedule_.width));
+  normed_.resize(static_cast<size_t>((schedule_.lanes.share() + schedule_.tile() - 1) / schedule_.tile()));
   for (int p = 0; p < gemv_pass_; ++p) {
     row_roots(p);
     std::vector<Value> sums = identities(p);
     for (size_t tile = 0; tile < normed_.size(); ++tile) {
-      const int64_t at = static_cast<int64_t>(tile) * schedule_.width;
+      const int64_t at = static_cast<int64_t>(tile) * schedule_.tile();
       emit_.enter_scope(std::move(normed_[tile]));
-      emit_.bind_lanes(lane_, b.index(at), schedule_.width,
-                       at + schedule_.width <= schedule_.lane_extent ? no_value : b.index(schedule_.lane_extent - at));
+      emit_.bind_lanes(
+          lane_, b.index(at), schedule_.tile(),
+          at + schedule_.tile() <= schedule_.lanes.share() ? no_value : b.index(schedule_.lanes.share() - at));
       sums = step(p, sums);
       normed_[tile] = emit_.leave_scope();
     }
@@ -106,7 +107,7 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
       if (cx_.ir[statement.root.node].gemv) body(statement, cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs);
   };
   emit_.enter_scope(std::move(row));
-  emit_.bind_lanes(lane_, at, schedule_.width, limit);
+  emit_.bind_lanes(lane_, at, schedule_.tile(), limit);
   emit_.bind(program_, rows[0]);
   // The vector, which all rows share.
   each([&](const Statement& statement, const std::vector<NodeId>& factors) {
@@ -122,8 +123,8 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
         ++k;
         return;
       }
-      const Value x = b.broadcast(emit_.value(factors[0], statement.operand), {schedule_.width}),
-                  y = b.broadcast(emit_.value(factors[1], statement.operand), {schedule_.width});
+      const Value x = b.broadcast(emit_.value(factors[0], statement.operand), {schedule_.tile()}),
+                  y = b.broadcast(emit_.value(factors[1], statement.operand), {schedule_.tile()});
       sums[k] = b.scalar(ScalarOp::fma, {x, y, sums[k]});
       ++k;
     });
@@ -137,8 +138,8 @@ std::vector<Value> RowLowering::gemv_step(Value at, Value limit, const std::vect
 /// each row.
 void RowLowering::gemv_rows() {
   kernel::Builder& b = emit_.builder();
-  const int64_t count = extent_of(outer_), width = schedule_.width, length = schedule_.lane_extent;
-  const auto rows = std::min(schedule_.rows, count);
+  const int64_t count = extent_of(outer_), width = schedule_.tile(), length = schedule_.lanes.share();
+  const auto rows = std::min(schedule_.programs.count(Level::unroll), count);
   grid_ = (count + rows - 1) / rows;
   const Value first = b.mul(b.program_id(), b.index(rows));
   std::vector<Value> row_indices, sums;

@@ -29,11 +29,11 @@ void RowLowering::hoist_operands(const Statement& statement) {
   }
 }
 
-void RowLowering::looped_map() {
+void RowLowering::map_with_loop() {
   kernel::Builder& b = emit_.builder();
   ix::Context& icx = *group_.cx;
-  const int64_t width = schedule_.width, tiles = schedule_.block / width, iterations = schedule_.loop.iterations,
-                chunks = extent_of(serial_) / iterations;
+  const int64_t width = schedule_.tile(), tiles = schedule_.lanes.count(Level::unroll),
+                iterations = schedule_.loop.count(Level::serial), chunks = extent_of(serial_) / iterations;
   const Expr row = icx.variable("p", 0, extent_of(outer_) - 1), chunk = icx.variable("c", 0, chunks - 1),
              block = icx.variable("b", 0, blocks_ - 1);
   lane_ = icx.variable("x", 0, width - 1);
@@ -41,7 +41,7 @@ void RowLowering::looped_map() {
   std::vector<std::vector<Statement>> tiles_of_block;
   for (int64_t k = 0; k < tiles; ++k)
     tiles_of_block.push_back(
-        substituted(row, block * schedule_.block + icx.constant(k * width) + lane_, chunk * iterations + loop_));
+        substituted(row, block * schedule_.block() + icx.constant(k * width) + lane_, chunk * iterations + loop_));
 
   grid_ = extent_of(outer_) * chunks * blocks_;
   const Value program = b.program_id();

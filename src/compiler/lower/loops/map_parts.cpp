@@ -12,9 +12,9 @@ using kernel::Value;
 void RowLowering::make_parts(bool halves) {
   const Expr half = group_.cx->constant(extent_of(lanes_) / 2);
   if (halves) parts_ = {substituted(program_, lane_, loop_), substituted(program_, lane_ + half, loop_)};
-  if (schedule_.parts < 0) return;
-  const int64_t count = group_.domain[static_cast<size_t>(schedule_.parts)].extent.bound();
-  for (int64_t part = 0; part < count; ++part) parts_.push_back(substituted(program_, lane_, loop_, part));
+  if (schedule_.cut.axes.empty()) return;
+  for (int64_t part = 0; part < schedule_.cut.extent; ++part)
+    parts_.push_back(substituted(program_, lane_, loop_, part));
 }
 
 /// Emits, before the loop over tiles, what the parts compute at indices that do not vary along it.

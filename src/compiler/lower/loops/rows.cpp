@@ -16,16 +16,6 @@ using kernel::no_value;
 using kernel::ScalarOp;
 using kernel::Value;
 
-int64_t extent_of(const std::vector<DomainVariable>& vars) {
-  int64_t n = 1;
-  for (const DomainVariable& v : vars) n *= v.extent.bound();
-  return n;
-}
-
-bool is_static(const std::vector<DomainVariable>& vars) {
-  return std::all_of(vars.begin(), vars.end(), [](const auto& v) { return v.extent.is_static(); });
-}
-
 std::string RowLowering::kernel_name() const {
   const char* names[] = {"map", "row", "column"};
   std::string name = names[static_cast<int>(schedule_.kind)];
@@ -57,22 +47,14 @@ void RowLowering::order_passes() {
 }
 
 void RowLowering::split_domain() {
-  std::vector<DomainVariable> rows, inner;
-  for (size_t k = 0; k < group_.domain.size(); ++k)
-    if (static_cast<int>(k) != schedule_.parts) (group_.domain[k].inner ? inner : rows).push_back(group_.domain[k]);
-  if (schedule_.kind == RowClass::row) {
-    outer_ = rows;
-    lanes_ = inner;
-  } else {
-    auto cut = rows.end() - schedule_.lane_axes;
-    outer_.assign(rows.begin(), cut);
-    lanes_.assign(cut, rows.end());
-    serial_ = inner;
-    for (auto axis = schedule_.loop.axes.rbegin(); axis != schedule_.loop.axes.rend(); ++axis) {
-      serial_.insert(serial_.begin(), outer_[static_cast<size_t>(*axis)]);
-      outer_.erase(outer_.begin() + *axis);
-    }
-  }
+  const auto variables = [&](const AxisDivision& division) {
+    std::vector<DomainVariable> found;
+    for (const int axis : division.axes) found.push_back(group_.domain[static_cast<size_t>(axis)]);
+    return found;
+  };
+  outer_ = variables(schedule_.programs);
+  lanes_ = variables(schedule_.lanes);
+  serial_ = variables(schedule_.loop);
 }
 
 /// Returns the domain variables as row-major digits of one flat index.
@@ -85,8 +67,8 @@ std::vector<Expr> RowLowering::digits(const std::vector<DomainVariable>& vars, E
 /// Returns the statements with the domain variables in their indices replaced by digits of these numbers.
 std::vector<Statement> RowLowering::substituted(Expr program, Expr lane, Expr loop, int64_t part) {
   std::map<int64_t, Expr> by_id;
-  if (schedule_.parts >= 0)
-    by_id[group_.domain[static_cast<size_t>(schedule_.parts)].var->value] = group_.cx->constant(part);
+  for (const int axis : schedule_.cut.axes)
+    by_id[group_.domain[static_cast<size_t>(axis)].var->value] = group_.cx->constant(part);
   const auto take_over = [&](const std::vector<DomainVariable>& vars, Expr number) {
     if (vars.empty()) return;
     std::vector<Expr> parts = digits(vars, number);
@@ -111,7 +93,7 @@ std::vector<Statement> RowLowering::substituted(Expr program, Expr lane, Expr lo
 /// Makes the program, lane and loop variables, and the statements' indices from them.
 void RowLowering::substitute_domain() {
   ix::Context& icx = *group_.cx;
-  const bool two_rows = schedule_.halves > 1 && !outer_.empty(), two_tiles = schedule_.halves > 1 && outer_.empty();
+  const bool two_rows = schedule_.programs.copies_apart() > 1, two_tiles = schedule_.lanes.copies_apart() > 1;
   const auto variable = [&](const char* name, const std::vector<DomainVariable>& vars, bool half) {
     return icx.variable(name, 0, std::max<int64_t>(0, extent_of(vars) / (half ? 2 : 1) - 1));
   };
@@ -127,24 +109,24 @@ void RowLowering::substitute_domain() {
 Lowered RowLowering::run() {
   order_passes();
   split_domain();
-  if (schedule_.loop.axes.empty()) substitute_domain();
+  const bool looped_map = schedule_.kind == RowClass::map && !serial_.empty();
+  if (!looped_map) substitute_domain();
   for (const Statement& statement : statements_)
     if (cx_.has_buffer[statement.root.node]) emit_.param(statement.root.node, true);
   kernel::Builder& b = emit_.builder();
 
-  dynamic_extent_ = schedule_.dynamic;
-  if (int64_t wide = panel(); wide > 0) schedule_.block = wide;
-  blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lane_extent + schedule_.block - 1) / schedule_.block;
-  grid_ = extent_of(outer_) * blocks_ / (outer_.empty() ? 1 : schedule_.halves);
-  if (!schedule_.loop.axes.empty()) {
-    looped_map();
+  dynamic_extent_ = schedule_.any_length;
+  blocks_ = schedule_.kind == RowClass::row ? 1 : (schedule_.lanes.share() + schedule_.block() - 1) / schedule_.block();
+  grid_ = schedule_.programs.share() * blocks_;
+  if (looped_map) {
+    map_with_loop();
     return finish();
   }
   if (group_.has_columns()) {
     rows_of_parts();
     return finish();
   }
-  if (schedule_.cluster > 1) {
+  if (schedule_.sharers() > 1) {
     if (schedule_.kind == RowClass::row) rows_by_cluster();
     else columns_by_warps();
     return finish();
@@ -187,15 +169,16 @@ Lowered RowLowering::run() {
 /// wide as a tile. Columns have one order in tiles of any width, and another in panels.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
-  if (schedule_.kind == RowClass::column) return panel() > 0 ? -2 : schedule_.cluster > 1 ? -1 - schedule_.cluster : -1;
-  return schedule_.width * schedule_.cluster;
+  const int64_t sharers = schedule_.sharers();
+  if (schedule_.kind == RowClass::column) return schedule_.panels() ? -2 : sharers > 1 ? -1 - sharers : -1;
+  return schedule_.tile() + ((sharers - 1) << 32);
 }
 
 Lowered RowLowering::finish() {
   const double points = static_cast<double>(extent_of(group_.domain));
-  Lowered lowered = emit_.finish(grid_, points * (schedule_.flops + 4 * schedule_.loads));
+  Lowered lowered = emit_.finish(grid_, points * schedule_.operations);
   lowered.reduction_order = reduction_order();
-  if (dynamic_extent_) lowered.block = schedule_.block;
+  if (dynamic_extent_) lowered.block = schedule_.block();
   return lowered;
 }
 
@@ -213,21 +196,21 @@ void RowLowering::bind_programs() {
   }
   if (blocks_ == 1 && !dynamic_extent_) block = b.index(0);
   emit_.bind(program_, row);
-  first_lane_ = b.mul(block, b.index(schedule_.block));
+  first_lane_ = b.mul(block, b.index(schedule_.block()));
 }
 
 /// Returns the number of lanes in all: a constant, a symbol's value, or the argument of a kernel for all lengths.
 Value RowLowering::lane_count() {
-  if (dynamic_extent_) return emit_.argument("n", {schedule_.lane_extent, nullptr});
-  if (is_static(lanes_)) return emit_.builder().index(schedule_.lane_extent);
+  if (dynamic_extent_) return emit_.argument("n", {schedule_.lanes.share(), nullptr});
+  if (all_static(lanes_)) return emit_.builder().index(schedule_.lanes.share());
   return emit_.extent(lanes_.back().extent);
 }
 
 void RowLowering::passes() {
   kernel::Builder& b = emit_.builder();
-  int64_t width = schedule_.width;
-  bool whole = is_static(lanes_) && schedule_.lane_extent % width == 0;
-  if (panel() > 0) return panel_passes(schedule_.block);
+  int64_t width = schedule_.tile();
+  bool whole = all_static(lanes_) && schedule_.lanes.share() % width == 0;
+  if (schedule_.panels()) return panel_passes();
   if (one_tile()) emit_.bind_lanes(lane_, first_lane_, width, whole ? no_value : b.sub(lane_count(), first_lane_));
   load_early();
   ask_for_row();
@@ -237,7 +220,7 @@ void RowLowering::passes() {
 
 /// Returns whether the lanes fit into one tile, without a loop over lanes.
 bool RowLowering::one_tile() const {
-  return !dynamic_extent_ && (schedule_.lane_extent <= schedule_.width || schedule_.kind == RowClass::column);
+  return !dynamic_extent_ && (schedule_.lanes.share() <= schedule_.tile() || schedule_.kind == RowClass::column);
 }
 
 void RowLowering::pass(int p) {
@@ -255,15 +238,13 @@ void RowLowering::pass(int p) {
 /// comparison.
 void RowLowering::lane_loop(int p) {
   kernel::Builder& b = emit_.builder();
-  int64_t width = schedule_.width;
+  int64_t width = schedule_.tile();
   hoist(p, {lane_});
   hoist_parts({lane_});
   if (whole_blocks()) return tiles_of_block();
   Value step_width = b.index(width), lo = first_lane_, hi = lane_count();
-  if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block)));
-  constexpr double long_arithmetic = 100;  // operations an element: random numbers take about two hundred
-  if (cx_.target.machine().wants_loads_in_flight() && schedule_.kind == RowClass::map &&
-      schedule_.flops > long_arithmetic) {
+  if (blocks_ > 1 || dynamic_extent_) hi = b.min(hi, b.add(lo, b.index(schedule_.block())));
+  if (schedule_.guarded_tiles) {
     b.loop(lo, hi, step_width, {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, at, width, b.sub(hi, at));
@@ -303,8 +284,8 @@ void RowLowering::lane_loop(int p) {
 
 /// Returns whether the blocks of a map consist of whole tiles, so that none has a remainder.
 bool RowLowering::whole_blocks() const {
-  return schedule_.kind == RowClass::map && blocks_ > 1 && !dynamic_extent_ && is_static(lanes_) &&
-         schedule_.lane_extent % schedule_.block == 0 && schedule_.block % schedule_.width == 0;
+  return schedule_.kind == RowClass::map && blocks_ > 1 && !dynamic_extent_ && all_static(lanes_) &&
+         schedule_.lanes.share() % schedule_.block() == 0 && schedule_.block() % schedule_.tile() == 0;
 }
 
 /// Emits the tiles of such a block: one, or a loop over them.
@@ -312,12 +293,12 @@ void RowLowering::tiles_of_block() {
   kernel::Builder& b = emit_.builder();
   const auto tile = [&](Value at) {
     emit_.push_scope();
-    emit_.bind_lanes(lane_, at, schedule_.width, no_value);
+    emit_.bind_lanes(lane_, at, schedule_.tile(), no_value);
     step(0, {});
     emit_.pop_scope();
   };
-  if (schedule_.block == schedule_.width) return tile(first_lane_);
-  b.loop(first_lane_, b.add(first_lane_, b.index(schedule_.block)), b.index(schedule_.width), {},
+  if (schedule_.block() == schedule_.tile()) return tile(first_lane_);
+  b.loop(first_lane_, b.add(first_lane_, b.index(schedule_.block())), b.index(schedule_.tile()), {},
          [&](Value at, const std::vector<Value>&) {
            tile(at);
            return std::vector<Value>{};
@@ -329,10 +310,11 @@ void RowLowering::tiles_of_block() {
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
-  Value count = is_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
+  Value count = all_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
   const size_t reductions = start.size(), unroll = reductions > 0 && batches_loads(p) ? unroll_of(reductions) : 0;
-  const size_t most_parts = reductions > 0 && is_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
+  const size_t most_parts =
+      reductions > 0 && all_static(serial_) && extent_of(serial_) >= 16 ? parts_of(reductions) : 1;
   // Additions of several reductions already alternate.
   const size_t parts =
       unroll > 0 ? std::min({most_parts, std::bit_floor(unroll), std::bit_floor(std::max<size_t>(1, 16 / reductions))})
@@ -381,7 +363,7 @@ bool RowLowering::batches_loads(int p) {
 /// on it, or of the whole extent. 0: no useful divisor.
 size_t RowLowering::unroll_of(size_t reductions) const {
   constexpr size_t least = 4, most = 16, most_sums = 224;
-  if (!cx_.target.machine().wants_loads_in_flight() || !is_static(serial_) || extent_of(serial_) < 16) return 0;
+  if (!cx_.target.machine().wants_loads_in_flight() || !all_static(serial_) || extent_of(serial_) < 16) return 0;
   const size_t limit = std::max(least, std::min(most, most_sums / reductions));
   for (const int64_t extent : {serial_.back().extent.bound(), extent_of(serial_)})
     for (size_t unroll = limit; unroll >= least; --unroll)
@@ -483,7 +465,7 @@ std::vector<Value> RowLowering::identities(int p) {
   for (const Statement& statement : statements_) {
     if (statement.pass != p || !statement.carries()) continue;
     for (Value v : kernel::identity_state(emit_.builder(), node_of(statement).attrs->reducer, state_dtypes(statement),
-                                          {schedule_.width}))
+                                          {schedule_.tile()}))
       values.push_back(v);
   }
   return values;
@@ -525,7 +507,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     if (statement.first_result >= 0) continue;
     kernel::State element;
     for (const NodeId input : node.inputs)
-      element.push_back(b.broadcast(emit_.value(input, statement.operand), {schedule_.width}));
+      element.push_back(b.broadcast(emit_.value(input, statement.operand), {schedule_.tile()}));
     const kernel::Reducer reducer = node.attrs->reducer;
     if (statement.root.kind == RootKind::column) {
       Value& sum = column_sums_[column_of(statement)];
@@ -536,7 +518,7 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
       for (size_t k = 0; k < element.size(); ++k) {
         const Dtype t = b.type(element[k]).dtype;
         element[k] =
-            b.select(emit_.lane_mask(), element[k], b.constant(t, kernel::identity(reducer, t, k), {schedule_.width}));
+            b.select(emit_.lane_mask(), element[k], b.constant(t, kernel::identity(reducer, t, k), {schedule_.tile()}));
       }
     size_t at = next.size();
     for (Value v : kernel::combine_states(b, reducer, state_of(statement, carried, at), element)) next.push_back(v);
@@ -571,7 +553,7 @@ void RowLowering::finish_root(const Statement& statement, Value v) {
   v = emit_.rounded(statement.root.node, v);
   emit_.define(statement.root.node, v);
   if (!cx_.has_buffer[statement.root.node]) return;
-  if (schedule_.cluster > 1) late_stores_.emplace_back(&statement, v);
+  if (schedule_.sharers() > 1) late_stores_.emplace_back(&statement, v);
   else emit_.store(statement.root.node, statement.root.index, v, false);
 }
 
@@ -581,19 +563,16 @@ void RowLowering::row_roots(int p) {
       finish_root(statement, emit_.make(statement.root.node, statement.root.index));
 }
 
-std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, Variant variant) {
-  if (variant == Variant::own) return {};
+std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, const std::optional<Schedule>& given) {
   Group group = fused.copy();
-  if (std::optional<Lowered> transposed = lower_transposed(cx, group)) {
-    if (variant == Variant::heuristic) return transposed;
-    if (variant != Variant::straight) return {};
-    variant = Variant::heuristic;
-  } else if (variant == Variant::straight) {
-    return {};
+  if (!given) {
+    if (std::optional<Lowered> transposed = lower_transposed(cx, group)) return transposed;
+    const Schedule schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target);
+    return RowLowering(cx, group, schedule).run();
   }
-  const std::optional<RowSchedule> schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target, variant);
-  if (!schedule) return {};
-  return RowLowering(cx, group, *schedule).run();
+  Schedule schedule = *given;
+  if (!apply(schedule, cx.ir, cx.grouping, group, cx.target)) return {};
+  return RowLowering(cx, group, schedule).run();
 }
 
 }  // namespace weft::compiler

@@ -14,10 +14,6 @@
 
 namespace weft::compiler {
 
-/// Returns the number of points that the variables span, symbols at their bounds.
-int64_t extent_of(const std::vector<DomainVariable>& vars);
-bool is_static(const std::vector<DomainVariable>& vars);
-
 struct Statement {
   bool reduces() const { return root.kind == RootKind::reduce || root.kind == RootKind::column; }
   /// Returns whether it carries the state of a reduction.
@@ -31,7 +27,7 @@ struct Statement {
 
 class RowLowering {
  public:
-  RowLowering(const LowerContext& cx, Group& group, const RowSchedule& schedule)
+  RowLowering(const LowerContext& cx, Group& group, const Schedule& schedule)
       : cx_(cx), group_(group), schedule_(schedule), emit_(cx, group, kernel_name()) {}
 
   Lowered run();
@@ -114,7 +110,7 @@ class RowLowering {
 
   // lower/loops/map_loop.cpp: maps with a loop inside of each program
   void hoist_operands(const Statement& statement);
-  void looped_map();
+  void map_with_loop();
 
   // lower/loops/gemv.cpp: a few rows of a matrix at a time
   bool side_by_side();
@@ -140,8 +136,7 @@ class RowLowering {
   void prefetch_after(const Reads& reads, kernel::Value row);
 
   // lower/loops/columns.cpp: column reductions in wide panels or shared by warps
-  int64_t panel() const;
-  void panel_passes(int64_t width);
+  void panel_passes();
   size_t unroll_of_columns();
   std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
   void columns_by_warps();
@@ -152,7 +147,7 @@ class RowLowering {
   };
   const LowerContext& cx_;
   Group& group_;
-  RowSchedule schedule_;
+  Schedule schedule_;
   Emitter emit_;
   std::vector<Statement> statements_, other_half_;  // the latter where a program computes two rows (halves)
   std::vector<std::vector<Statement>> parts_;       // of a map, where a program computes several (parts, halves)

@@ -19,14 +19,14 @@ constexpr int64_t whole_words = 8;  // elements that a thread may load at once
 
 /// Returns the elements of a part, in whole words; the last part may have fewer.
 int64_t RowLowering::part() const {
-  const int64_t all = schedule_.cluster * whole_words;
-  return (schedule_.lane_extent + all - 1) / all * whole_words;
+  const int64_t all = schedule_.sharers() * whole_words;
+  return (schedule_.lanes.share() + all - 1) / all * whole_words;
 }
 
 /// Runs pass p over the lanes of one part in tiles, the remainder under a limit. Returns the partial results.
 std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   kernel::Builder& b = emit_.builder();
-  const int64_t width = schedule_.width;
+  const int64_t width = schedule_.tile();
   hoist(p, {lane_});
   const Value step_width = b.index(width),
               full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step_width}), step_width);
@@ -48,14 +48,15 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
 /// Runs pass p as one parallel loop, then combines the parts' results of each reduction.
 void RowLowering::pass_by_cluster(int p, bool first) {
   kernel::Builder& b = emit_.builder();
-  const int64_t each = part(), iterations = schedule_.cluster, last = schedule_.lane_extent - each * (iterations - 1);
+  const int64_t each = part(), iterations = schedule_.sharers(),
+                last = schedule_.lanes.share() - each * (iterations - 1);
   b.parallel(iterations, [&](Value iteration) {
     emit_.push_scope();
     first_lane_ = b.mul(iteration, b.index(each));
     scratch_shift_ = b.mul(iteration, b.index(scratch_share() - each));
     part_count_ = last == each
                       ? b.index(each)
-                      : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lane_extent), first_lane_)));
+                      : b.max(b.index(0), b.min(b.index(each), b.sub(b.index(schedule_.lanes.share()), first_lane_)));
     if (first) ask_for_row();
     const std::vector<Value> carried = part_loop(p, first_lane_, part_count_);
     size_t next = 0;
@@ -100,7 +101,7 @@ void RowLowering::finish_parts(const Statement& statement, const std::vector<int
 void RowLowering::rows_by_cluster() {
   kernel::Builder& b = emit_.builder();
   find_reused();
-  allocate_parts(schedule_.cluster);
+  allocate_parts(schedule_.sharers());
   emit_.bind(program_, outer_.empty() ? b.index(0) : b.program_id());
   bool first = true;
   for (int p = 0; p < passes_; ++p) {

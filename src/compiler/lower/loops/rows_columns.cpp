@@ -40,7 +40,7 @@ std::vector<Value> RowLowering::fetch(const Reads& reads, Value row) {
 void RowLowering::prefetch_after(const Reads& reads, Value row) {
   emit_.push_scope();
   emit_.bind(program_, row);
-  for (const auto& [node, index] : reads) emit_.prefetch(node, index, program_, schedule_.lane_extent);
+  for (const auto& [node, index] : reads) emit_.prefetch(node, index, program_, schedule_.lanes.share());
   emit_.pop_scope();
 }
 
@@ -64,21 +64,21 @@ void RowLowering::rows_of_parts() {
   grid_ = parts;
   const Value first = b.mul(b.program_id(), b.index(each)), last = b.add(first, b.index(each - 1));
   first_lane_ = b.index(0);
-  emit_.bind_lanes(lane_, first_lane_, schedule_.width,
-                   schedule_.lane_extent == schedule_.width ? no_value : lane_count());
+  emit_.bind_lanes(lane_, first_lane_, schedule_.tile(),
+                   schedule_.lanes.share() == schedule_.tile() ? no_value : lane_count());
   for (int p = 0; p < passes_; ++p) hoist(p, {program_});
 
   std::vector<Value> carried;
   for (const Statement* statement : columns) {
     const IrNode& node = cx_.ir[statement->root.node];
     const Dtype t = compute_dtype(node.type.dtype);
-    carried.push_back(b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.width}));
+    carried.push_back(b.constant(t, kernel::identity(node.attrs->reducer, t), {schedule_.tile()}));
   }
   for (Value v : fetch(reads, first)) carried.push_back(v);
   carried = b.loop(b.index(0), b.index(each), b.index(1), carried, [&](Value at, const std::vector<Value>& values) {
     const Value row = b.add(first, at);
     const std::vector<Value> next = fetch(reads, b.min(b.add(row, b.index(1)), last));
-    if (each > 1 && schedule_.width > widest_of_a_warp)
+    if (each > 1 && schedule_.tile() > widest_of_a_warp)
       prefetch_after(reads, b.min(b.add(row, b.index(1)), b.sub(last, b.index(1))));
     emit_.push_scope();
     emit_.bind(program_, row);

@@ -19,7 +19,7 @@ constexpr int64_t most_rows = 16, least_rows = 4, least_programs = 64;
 /// Returns how many rows a program overlaps, or 0 if passes run one after another.
 int64_t RowLowering::rows_of_program() const {
   if (cx_.target.machine().simt || schedule_.kind != RowClass::row || one_tile() || passes_ < 2 ||
-      !is_static(group_.domain))
+      !all_static(group_.domain))
     return 0;
   const int last = passes_ - 1;
   bool stores = false;
@@ -90,7 +90,7 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
     std::vector<Value> next;
     auto lanes = [&](auto&& body) {
       emit_.push_scope();
-      emit_.bind_lanes(lane_, at, schedule_.width, limit);
+      emit_.bind_lanes(lane_, at, schedule_.tile(), limit);
       body();
       emit_.pop_scope();
     };
@@ -98,11 +98,12 @@ std::vector<Value> RowLowering::overlapped_row(Value row, const std::vector<Valu
     in(own, row, [&] { lanes([&] { next = step(last - 1, carried); }); });
     return next;
   };
-  const int64_t width = schedule_.width, whole = schedule_.lane_extent / width * width;
+  const int64_t width = schedule_.tile(), whole = schedule_.lanes.share() / width * width;
   std::vector<Value> carried =
       b.loop(b.index(0), b.index(whole), b.index(width), identities(last - 1),
              [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
-  if (whole < schedule_.lane_extent) carried = tile(b.index(whole), b.index(schedule_.lane_extent - whole), carried);
+  if (whole < schedule_.lanes.share())
+    carried = tile(b.index(whole), b.index(schedule_.lanes.share() - whole), carried);
   std::vector<Value> values;
   in(own, row, [&] {
     finish_reductions(last - 1, carried);

@@ -64,7 +64,7 @@ void RowLowering::find_reused() {
   for (const DomainVariable& v : group_.domain)
     if (!v.extent.is_static()) return;  // scratch has a length, and is declared outside of conditions
   emit_.push_scope();
-  emit_.bind_lanes(lane_, emit_.builder().index(0), schedule_.width, kernel::no_value);
+  emit_.bind_lanes(lane_, emit_.builder().index(0), schedule_.tile(), kernel::no_value);
   for (int p = 0; p < passes_; ++p)
     for (const Statement& statement : statements_) {
       if (statement.pass != p || statement.root.kind == RootKind::row) continue;
@@ -75,7 +75,7 @@ void RowLowering::find_reused() {
     }
   emit_.pop_scope();
   for (NodeId node : group_.reads) emit_.param(node, false);  // all of them come before the scratch
-  const int64_t elements = scratch_share(), iterations = schedule_.cluster;
+  const int64_t elements = scratch_share(), iterations = schedule_.sharers();
   const int64_t most = cx_.target.machine().keeps_loads() ? most_kept_bytes(cx_.target) : most_scratch_bytes;
   int64_t bytes = 0;
   std::erase_if(reused_, [&](Reused& reused) {
@@ -90,8 +90,8 @@ void RowLowering::find_reused() {
 
 /// Returns the elements of the row, or of a part of it, in scratch: whole tiles.
 int64_t RowLowering::scratch_share() const {
-  return ((schedule_.cluster > 1 ? part() : schedule_.lane_extent) + schedule_.width - 1) / schedule_.width *
-         schedule_.width;
+  return ((schedule_.sharers() > 1 ? part() : schedule_.lanes.share()) + schedule_.tile() - 1) / schedule_.tile() *
+         schedule_.tile();
 }
 
 /// Returns the position of the lanes' first element in scratch.
@@ -111,18 +111,18 @@ Dtype RowLowering::reused_dtype(const Reused& reused) const {
 void RowLowering::ask_for_row() {
   constexpr int64_t word = 16;
   if (!cx_.target.machine().copies_asynchronously() || schedule_.kind != RowClass::row || one_tile() ||
-      dynamic_extent_ || !is_static(lanes_))
+      dynamic_extent_ || !all_static(lanes_))
     return;
   kernel::Builder& b = emit_.builder();
-  const int64_t width = schedule_.width;
-  const bool parts = schedule_.cluster > 1;
-  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lane_extent),
+  const int64_t width = schedule_.tile();
+  const bool parts = schedule_.sharers() > 1;
+  const Value first = parts ? first_lane_ : b.index(0), count = parts ? part_count_ : b.index(schedule_.lanes.share()),
               step = b.index(width);
   const Value full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step}), step);
   std::vector<Reused*> asked;
   for (Reused& reused : reused_)
     if (reused.made == 0 && emit_.is_memory(reused.node) &&
-        schedule_.lane_extent * reused_dtype(reused).size() % word == 0)
+        schedule_.lanes.share() * reused_dtype(reused).size() % word == 0)
       asked.push_back(&reused);
   const auto tile = [&](Value at, Value limit) {
     emit_.push_scope();
@@ -149,7 +149,7 @@ void RowLowering::recall(int p) {
   for (const Reused& reused : reused_)
     if (reused.wanted.contains(p))
       emit_.remember(reused.node, reused.index,
-                     b.cast(b.load(reused.scratch, scratch_offset(), {schedule_.width}, {1}),
+                     b.cast(b.load(reused.scratch, scratch_offset(), {schedule_.tile()}, {1}),
                             compute_dtype(cx_.ir[reused.node].type.dtype)));
 }
 
@@ -159,7 +159,7 @@ void RowLowering::keep(int p) {
   for (const Reused& reused : reused_)
     if (reused.made == p)
       b.store(reused.scratch,
-              b.cast(b.broadcast(emit_.value(reused.node, reused.index), {schedule_.width}), reused_dtype(reused)),
+              b.cast(b.broadcast(emit_.value(reused.node, reused.index), {schedule_.tile()}), reused_dtype(reused)),
               scratch_offset(), {1});
 }
 
@@ -170,7 +170,7 @@ void RowLowering::prefetch_next(int p) {
       schedule_.kind != RowClass::row || !program_)
     return;
   for (const auto& [node, index] : first_loads_)
-    if (schedule_.lane_extent * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes)
+    if (schedule_.lanes.share() * cx_.ir[node].type.dtype.size() <= most_prefetch_bytes)
       emit_.prefetch(node, index, program_);
 }
 

@@ -1,0 +1,89 @@
+#include <algorithm>
+
+#include "compiler/schedule/rows.h"
+
+namespace weft::compiler {
+
+using ix::Expr;
+
+namespace {
+
+constexpr int64_t many_lines = 1 << 14;  // more lines than warps run at once
+
+/// Returns the cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 for
+/// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index.
+double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars) {
+  std::vector<Expr> lanes;
+  for (const DomainVariable& v : vars) lanes.push_back(v.var);
+  if (analysis.gathered_on(touch.offset, lanes)) return 12;
+  auto form = ix::affine(touch.offset, lanes);
+  if (!form) return 12;
+  int64_t inner = form->coefficients.back(), expected = inner;
+  bool flat = true, all_zero = true;
+  for (size_t k = vars.size(); k-- > 0;) {
+    flat = flat && form->coefficients[k] == expected;
+    all_zero = all_zero && form->coefficients[k] == 0;
+    expected *= vars[k].extent.bound();
+  }
+  if (all_zero) return 0.1;
+  if (!flat) return 12;
+  return inner == 1 ? 1 : 8;
+}
+
+/// Returns in what share of the domain's points an address is touched: what is loaded or stored once a row (a sum, the
+/// state of an optimizer that reads it) counts as little beside a long row's elements as it costs.
+double share_of_points(const Touch& touch, std::span<const DomainVariable> inner) {
+  double share = 1;
+  for (const DomainVariable& v : inner) {
+    if (ix::depends_on(touch.offset, v.var)) return 1;
+    share /= static_cast<double>(std::max<int64_t>(1, v.extent.bound()));
+  }
+  return share;
+}
+
+}  // namespace
+
+std::vector<LaneAxes> rank_lane_axes(const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
+                                     std::span<const DomainVariable> inner, int64_t lanes, bool simt) {
+  std::vector<LaneAxes> candidates;
+  const int64_t total = extent_of(rows) * extent_of(inner);
+  if (!inner.empty())
+    candidates.push_back({RowClass::row, static_cast<int>(inner.size()), {inner.begin(), inner.end()}});
+  for (size_t t = rows.size(); t > 0; --t) {
+    std::vector<DomainVariable> vars(rows.end() - static_cast<std::ptrdiff_t>(t), rows.end());
+    if (t == 1 || all_static(vars))
+      candidates.push_back({inner.empty() ? RowClass::map : RowClass::column, static_cast<int>(t), vars});
+  }
+  if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
+  const int64_t enough_programs = simt ? 512 : 4;
+  for (LaneAxes& candidate : candidates) {
+    double cost = 0.25;
+    for (const Touch& touch : analysis.touches)
+      cost += share_of_points(touch, inner) * (candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars));
+    int64_t extent = extent_of(candidate.vars);
+    const int64_t padded = (extent + lanes - 1) / lanes * lanes;
+    double filled = static_cast<double>(extent) / static_cast<double>(padded);
+    cost /= filled;
+    // Too few programs leave threads idle, which matters if there is enough work for them.
+    int64_t programs = candidate.kind == RowClass::row      ? total / std::max<int64_t>(1, extent)
+                       : candidate.kind == RowClass::column ? extent_of(rows) / std::max<int64_t>(1, lanes)
+                                                            : 1 << 20;
+    if (programs < enough_programs && total > 4096 * enough_programs) cost *= 2;
+    // A few warps that walk down long columns wait for one load after another; a block for each column has all loads in
+    // flight.
+    const int64_t column = total / std::max<int64_t>(1, extent_of(rows));
+    if (simt && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
+        extent_of(rows) <= 1024 && analysis.flops <= 8)
+      cost *= 32;
+    // A warp for each short row has one load in flight. Threads that compute the positions of several elements by
+    // division finish sooner.
+    if (simt && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
+      cost *= 256.0 / static_cast<double>(extent);
+    candidate.cost = cost;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const LaneAxes& a, const LaneAxes& b) { return a.cost < b.cost; });
+  return candidates;
+}
+
+}  // namespace weft::compiler

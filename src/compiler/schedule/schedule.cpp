@@ -192,8 +192,8 @@ std::string why_formless(const Schedule& s, const Group& group) {
     const auto in = [&](const AxisDivision& d) {
       return std::find(d.axes.begin(), d.axes.end(), static_cast<int>(axis)) != d.axes.end();
     };
-    const bool place = s.kind == RowClass::row ? in(s.lanes) : s.kind == RowClass::column && in(s.loop);
-    if (group.domain[axis].inner != place) return "reduced axes are the lanes of a row and the loop of a column";
+    const bool expected = s.kind == RowClass::row ? in(s.lanes) : s.kind == RowClass::column && in(s.loop);
+    if (group.domain[axis].inner != expected) return "reduced axes are the lanes of a row and the loop of a column";
   }
   const bool fixed = s.sharers() > 1 || s.panels() || s.gemv() || !s.cut.axes.empty() || s.lanes.copies_apart() > 1 ||
                      s.programs.copies_apart() > 1 || (s.kind == RowClass::map && !s.loop.axes.empty());

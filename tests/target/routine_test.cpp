@@ -62,12 +62,7 @@ std::vector<char> elements(const CallDesc::Array& a, uint64_t seed) {
   return out;
 }
 
-void check_sort(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, bool values = true, bool order = true) {
-  CAPTURE(dtype_name(dtype));
-  CAPTURE(axis);
-  CAPTURE(shape.size());
-  CAPTURE(shape.back());
-  const CallDesc desc{"sort", {{dtype, shape}}, {{dtype, shape, values}, {uint32, shape, order}}, {axis}};
+void check_equal(const CallDesc& desc) {
   Buffers operands{elements(desc.inputs[0], 7), std::vector<char>(bytes_of(desc.outputs[0]), 3),
                    std::vector<char>(bytes_of(desc.outputs[1]), 3)};
   const Buffers got = run_routine(desc, operands, 64);
@@ -75,6 +70,25 @@ void check_sort(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, bo
   for (auto& b : operands) pointers.push_back(b.data());
   target::cpu().call(desc)->run(pointers);
   for (size_t k = 0; k < 3; ++k) CHECK(got[k] == operands[k]);
+}
+
+/// The sorted positions first … first + count - 1 alone.
+void check_window(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, int64_t first, int64_t count) {
+  CAPTURE(dtype_name(dtype));
+  CAPTURE(shape[static_cast<size_t>(axis)]);
+  CAPTURE(first);
+  CAPTURE(count);
+  std::vector<int64_t> out = shape;
+  out[static_cast<size_t>(axis)] = count;
+  check_equal({"sort", {{dtype, shape}}, {{dtype, out}, {uint32, out}}, {axis, first, count}});
+}
+
+void check_sort(Dtype dtype, const std::vector<int64_t>& shape, int64_t axis, bool values = true, bool order = true) {
+  CAPTURE(dtype_name(dtype));
+  CAPTURE(axis);
+  CAPTURE(shape.size());
+  CAPTURE(shape.back());
+  check_equal({"sort", {{dtype, shape}}, {{dtype, shape, values}, {uint32, shape, order}}, {axis}});
 }
 
 }  // namespace
@@ -100,6 +114,17 @@ TEST_CASE("routines: sorts of short and long rows, along any axis, with either r
   check_sort(float64, {3, 200}, 1, true, false);
   check_sort(float32, {0, 5}, 1);
   check_sort(float32, {5, 0}, 1);
+}
+
+TEST_CASE("routines: windows of sorts give the CPU's bits, in one tile and after merges") {
+  for (Dtype t : {float32, bfloat16, int64, uint8})
+    for (int64_t n : {1, 20, 64, 65, 300})
+      for (const auto& [first, count] :
+           {std::pair<int64_t, int64_t>{0, 1}, {n - 1, 1}, {n / 2, n - n / 2}, {n / 3, 1}}) {
+        check_window(t, {3, n}, 1, first, count);
+        check_window(t, {2, n, 3}, 1, first, count);
+      }
+  check_window(float32, {4, 10}, 1, 3, 0);
 }
 
 TEST_CASE("routines: searches give the CPU's places") {

@@ -3,10 +3,10 @@
 
 #include <set>
 
+#include "compiler/fresh_tuner.h"
 #include "compiler/schedule/rows.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
-#include "compiler/tune/tune.h"
 #include "graph/regions/composites.h"
 
 using namespace weft;
@@ -31,16 +31,6 @@ Schedule schedule(const char* text, const Group& group) {
   REQUIRE(set_extents(*read, group));
   return *read;
 }
-
-/// Forgets what was measured, and has time for everything.
-struct FreshTuner {
-  FreshTuner() : budget(set_tuning_budget(1e9)) { reset_tuning(); }
-  ~FreshTuner() {
-    reset_tuning();
-    set_tuning_budget(budget);
-  }
-  double budget;
-};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "compiler/fresh_tuner.h"
 #include "compiler/support.h"
 #include "compiler/tune/bench.h"
 #include "graph/regions/composites.h"
@@ -108,16 +109,6 @@ std::vector<std::string> schedules_in(const std::string& notes) {
     if (word.find(";lanes=") != std::string::npos) found.push_back(word);
   return found;
 }
-
-/// Nothing is known, and there is time for everything, however busy the machine.
-struct FreshTuner {
-  FreshTuner() : budget(set_tuning_budget(1e9)) { reset_tuning(); }
-  ~FreshTuner() {
-    reset_tuning();
-    set_tuning_budget(budget);
-  }
-  double budget;
-};
 
 }  // namespace
 

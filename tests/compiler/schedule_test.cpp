@@ -78,6 +78,7 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
                            "map;lanes=0.1:grid19,lanes1024",                          // an axis is reduced
                            "column;lanes=1:grid10,lanes32;loop=0:serial64",           // the wrong one
                            "column;lanes=0:grid1,serial2,lanes32;loop=1:serial38,unroll8",  // panels are of a CPU
+                           "column;lanes=0:grid2,serial1,lanes32;loop=1:warps512,serial1",  // parts of no elements
                            "row;programs=0:grid64;lanes=1:lanes512;any_length"}) {
     CAPTURE(text);
     CHECK(why(text) != "");
@@ -103,10 +104,11 @@ TEST_CASE("every legal schedule of a group computes what the rules' computes, on
   const FreshTuner fresh;
   weft::test::SimtTarget blocks(1), cluster(4, 8);
   const Value x = parameter({{48, 1200}, float32}), y = parameter({{48, 1200}, float32}),
-              w = parameter({{1200}, float32}), key = parameter({{2}, uint32});
+              w = parameter({{1200}, float32}), few = parameter({{3, 120000}, float32});
   const Graph graphs[] = {{{x, y}, {gelu_tanh(x) * y}},
                           {{x}, {softmax(x, {1})}},
                           {{x, y}, {sum(x * y, {0})}},
+                          {{few}, {sum(few, {0})}},
                           {{x, w}, {sum(x * broadcast(w, {48, 1200}), {1})}},
                           {{x, y}, {concat({tanh(x), x * y}, 1)}}};
   Policy policy;

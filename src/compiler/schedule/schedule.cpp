@@ -213,6 +213,7 @@ std::string why_too_large(const Schedule& s, const target::Machine& machine) {
   if (s.kind == RowClass::map && !s.loop.axes.empty() && s.lanes.share() % s.block() != 0)
     return "programs with a loop compute whole blocks";
   if (!std::has_single_bit(static_cast<uint64_t>(s.sharers()))) return "the parts of a reduction are a power of two";
+  if (s.loop.count(Level::warps) > std::max<int64_t>(1, s.loop.extent)) return "a part of a reduction has no elements";
   if (s.lanes.count(Level::cluster) > machine.max_cluster) return "the machine has no such cluster";
   if (s.loop.count(Level::warps) > machine.max_cluster * 32) return "a cluster has no so many warps";
   if (s.gemv() && s.programs.count(Level::unroll) > most_gemv_rows) return "so many rows do not stay in registers";

@@ -51,6 +51,7 @@ class GroupTuner {
   TuneBuffer buffer(NodeId node) const;
   NodeId owner(NodeId node) const { return cx_.buffer_owner[node]; }
   BufferView view() const { return {cx_.ir, cx_.grouping, cx_.buffer_owner, cx_.has_buffer}; }
+  bool fits(const Family& family, const Variant& variant);
   void choose(const Family& family, const Variant& variant) {
     for (const GroupId g : family.groups) result_.variants[g] = variant;
   }
@@ -234,6 +235,13 @@ TuneItem GroupTuner::item(const Family& family) {
   return item;
 }
 
+/// Returns whether the family's groups can have a variant, which may come from a file that somebody edited.
+bool GroupTuner::fits(const Family& family, const Variant& variant) {
+  const Group& it = group(family.largest);
+  if (it.kind == Group::Kind::dot) return !variant.schedule;
+  return !variant.own && result_.memo.rows(cx_, it, variant.schedule).has_value();
+}
+
 /// Looks up the choice of each family, and measures those without one if the policy allows it.
 TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   result_.variants.assign(grouping_.groups.size(), {});
@@ -244,7 +252,7 @@ TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   std::vector<const Family*> measured;
   const bool measures = policy_.tuning == Tuning::on || policy_.tuning == Tuning::force;
   for (const Family& family : families_) {
-    if (const std::optional<Variant> known = recorded_choice(key(family), policy_)) {
+    if (const std::optional<Variant> known = recorded_choice(key(family), policy_); known && fits(family, *known)) {
       choose(family, *known);
       result_.text += work_of(view(), group(family.largest)).what + ": recorded -> " + to_string(*known) + "\n";
     } else if (measures) {

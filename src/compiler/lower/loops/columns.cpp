@@ -87,7 +87,7 @@ void RowLowering::panel_passes() {
   });
 }
 
-/// Returns how many elements of a column a warp loads before it adds the first of them.
+/// Returns how many elements of a column a warp loads before it adds the first of them: no more than a column has.
 size_t RowLowering::unroll_of_columns() {
   Reads all;
   for (const Statement& statement : statements_)
@@ -96,8 +96,8 @@ size_t RowLowering::unroll_of_columns() {
         if (std::find(all.begin(), all.end(), read) == all.end()) all.push_back(std::move(read));
   int64_t bytes = 0;
   for (const auto& [node, index] : all) bytes += static_cast<int64_t>(cx_.ir[node].type.dtype.size());
-  return static_cast<size_t>(
-      std::clamp<int64_t>(bytes_in_flight / (schedule_.tile() * std::max<int64_t>(1, bytes)), 4, 32));
+  const int64_t unroll = std::clamp<int64_t>(bytes_in_flight / (schedule_.tile() * std::max<int64_t>(1, bytes)), 4, 32);
+  return static_cast<size_t>(std::min(unroll, extent_of(serial_)));
 }
 
 /// Reduces one part of the columns, of `count`: several elements at a time, with all their loads in flight together.

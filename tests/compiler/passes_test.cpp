@@ -36,6 +36,19 @@ HostTensor counting(const Shape& shape, double start = 0) {
 
 }  // namespace
 
+TEST_CASE("import inlines composites as a graph of their bodies has them") {
+  const Value x = param({8, 16}), scale = param({16}), shift = param({16}), w = param({16, 16});
+  const Value normed = layer_norm(x, scale, shift, 1e-5), other = x * 2.0;
+  const Value y = gelu_tanh(matmul(gelu(normed), w)) + other;
+  const auto ignores =
+      std::make_shared<Composite>(Composite{"first", "", [](std::span<const Value> in) { return Values{in[0]}; }, {}});
+  const Graph g{{x, scale, shift, w}, {softmax(composite(ignores, {y, unary(Op::cos, other)})[0], {1}), normed}};
+  const Ir ir = import({g, {}, {}});
+  CHECK(print(ir) == print(import({inline_composites(g), {}, {}})));
+  CHECK(std::ranges::none_of(ir.nodes, [](const IrNode& n) { return n.op == Op::composite || n.op == Op::cos; }));
+  CHECK(std::ranges::count(ir.regions, "gelu_tanh", &InlinedRegion::name) == 1);
+}
+
 TEST_CASE("simplify: what changes nothing goes away") {
   Value x = param({4, 6}), i = param({4, 6}, int32), b = param({4, 6}, bool_);
   CHECK(simplified_size({{x}, {x * 1.0}}) == 0);

@@ -6,62 +6,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/flat_set.h"
 #include "compiler/ir/index_map.h"
 #include "graph/control/control.h"
 #include "graph/table.h"
-#include "graph/walks/inlined.h"
 
 namespace weft::compiler {
 
 using graph::Op;
-
-Ir import(const Source& source, const std::function<bool(const graph::Node&)>& kept) {
-  std::vector<graph::InlinedComposite> regions;
-  graph::Graph inlined = graph::inline_composites(source.graph, kept, regions);
-  auto nodes = graph::topological(inlined.outputs);
-  if (std::ranges::any_of(nodes, [](const auto& node) { return graph::is_control(node->op()); })) {
-    // Work that leaves a scan may have composites of its own.
-    const graph::Graph shared = graph::share_extended(inlined);
-    inlined = graph::inline_composites(graph::simplify_scans(shared, kept), kept, regions);
-    nodes = graph::topological(inlined.outputs);
-  }
-  Ir ir;
-  FlatMap ids;
-  ir.nodes.reserve(nodes.size() + inlined.inputs.size());
-  for (const graph::Value& input : inlined.inputs) {
-    check(ids.insert(input.node.get(), ir.size()).second, "import", "an input appears twice");
-    ir.inputs.push_back(ir.size());
-    size_t k = ir.inputs.size() - 1;
-    bool plain = k >= source.layouts.size() || source.layouts[k].strides.empty() ||
-                 is_row_major(input.shape(), source.layouts[k].strides);
-    // An input may be any node whose value is known, whose own attributes mean nothing for a parameter.
-    const bool parameter = input.node->op() == Op::parameter;
-    ir.nodes.push_back(
-        {Op::parameter, {}, parameter ? input.node->shared_attrs() : graph::SharedAttrs(), input.type(), plain});
-  }
-  for (const auto& node : nodes) {
-    if (!ids.insert(node.get(), ir.size()).second) continue;
-    check(node->op() != Op::parameter && !node->storage(0), "import", "a leaf is not among the graph's inputs");
-    const bool several = is_call(node->op()) || (node->op() == Op::reduce && node->outputs() > 1);
-    check(node->outputs() == 1 || several, "import", "a primitive with several results");
-    for (int k = 0; k < node->outputs(); ++k) {
-      ir.nodes.push_back({node->op(), {}, node->shared_attrs(), node->types()[static_cast<size_t>(k)], true, k});
-      IrNode& flat = ir.nodes.back();
-      if (several) flat.results = node->types();
-      flat.inputs.reserve(node->inputs().size());
-      for (const graph::Value& v : node->inputs()) flat.inputs.push_back(ids.find(v.node.get()) + v.index);
-    }
-  }
-  for (const graph::Value& v : inlined.outputs) ir.outputs.push_back(ids.find(v.node.get()) + v.index);
-  for (graph::InlinedComposite& region : regions) {
-    const int input = ids.find(region.input.node.get()), result = ids.find(region.result.node.get());
-    if (input >= 0 && result >= 0)
-      ir.regions.push_back({std::move(region.name), input + region.input.index, result + region.result.index});
-  }
-  sort_regions(ir);
-  return ir;
-}
 
 void sort_regions(Ir& ir) {
   std::stable_sort(ir.regions.begin(), ir.regions.end(),

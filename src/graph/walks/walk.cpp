@@ -62,7 +62,12 @@ std::vector<std::shared_ptr<Node>> held(const std::vector<Reached>& nodes) {
   return out;
 }
 
-bool is_region(const Node& node) { return node.op() == Op::composite && !node.storage(0); }
+NodeRefs refs(const std::vector<Reached>& nodes) {
+  NodeRefs out;
+  out.reserve(nodes.size());
+  for (const Reached& r : nodes) out.push_back(r.node);
+  return out;
+}
 
 /// New values of rebuilt nodes, by node.
 class Replacements {
@@ -113,7 +118,10 @@ Values rebuild(const Node& node, Values inputs) {
   return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.types()));
 }
 
-/// Returns the body of a region on `inputs`, checked against the region's type.
+}  // namespace
+
+bool is_region(const Node& node) { return node.op() == Op::composite && !node.storage(0); }
+
 Values body_of(const Node& node, const Values& inputs) {
   const Composite& region = *node.attrs().composite;
   Values results = region.body(inputs);
@@ -122,6 +130,8 @@ Values body_of(const Node& node, const Values& inputs) {
     check(results[k].type() == node.types()[k], region.name, "the body's results have other types than the region");
   return results;
 }
+
+namespace {
 
 /// Returns `outputs` with regions expanded recursively, except those that are kept. Nodes with ids up to `before` are
 /// not changed. `inlined` gets what is expanded.
@@ -148,11 +158,11 @@ Values expanded(const Values& outputs, uint64_t before, const std::function<bool
 }  // namespace
 
 NodeRefs reachable(std::span<const Value> outputs) {
-  const std::vector<Reached> reached = reach(outputs, [](const Node&) { return false; });
-  NodeRefs refs;
-  refs.reserve(reached.size());
-  for (const Reached& r : reached) refs.push_back(r.node);
-  return refs;
+  return refs(reach(outputs, [](const Node&) { return false; }));
+}
+
+NodeRefs reachable(std::span<const Value> outputs, const std::function<bool(const Node&)>& stops) {
+  return refs(reach(outputs, stops));
 }
 
 std::vector<std::shared_ptr<Node>> topological(std::span<const Value> outputs) {

@@ -14,8 +14,8 @@ namespace {
 using graph::Node;
 using graph::Value;
 
-/// Returns an address that all handles of one result share while the node lives.
-std::uintptr_t identity(const Value& v) { return reinterpret_cast<std::uintptr_t>(&v.type()); }
+/// Returns a number that all handles of one result share, and no others.
+std::uintptr_t identity(const Value& v) { return v.node->id() << 16 | static_cast<std::uintptr_t>(v.index); }
 
 std::string letters(size_t number) {
   std::string out;

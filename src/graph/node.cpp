@@ -1,6 +1,7 @@
 // Nodes: identity, storage, and destruction of chains of any length.
 #include "graph/node.h"
 
+#include <array>
 #include <atomic>
 
 #include "base/error.h"
@@ -55,7 +56,48 @@ const std::shared_ptr<Attrs>& SharedAttrs::none() {
   return *attrs;
 }
 
-Node::Node(Op op, Values inputs, SharedAttrs attrs, std::vector<Type> types)
+namespace {
+
+/// What a thread shared last, by hash: most attributes and types of a graph are equal to some of those.
+template <class T>
+class Recent {
+ public:
+  /// Returns the value, or an equal one that is shared already.
+  std::shared_ptr<T> shared(T value, const Hasher& hash) {
+    std::shared_ptr<T>& slot = slots_[hash.finish().lo % slots_.size()];
+    if (!slot || !(*slot == value)) slot = std::make_shared<T>(std::move(value));
+    return slot;
+  }
+
+ private:
+  std::array<std::shared_ptr<T>, 256> slots_;
+};
+
+std::shared_ptr<Attrs> share(Attrs attrs) {
+  // Functions that a composite or control flow holds would live on.
+  if (attrs.composite || attrs.control) return std::make_shared<Attrs>(std::move(attrs));
+  thread_local Recent<Attrs> recent;
+  Hasher h;
+  hash(h, attrs);
+  return recent.shared(std::move(attrs), h);
+}
+
+std::shared_ptr<const std::vector<Type>> share(std::vector<Type> types) {
+  thread_local Recent<std::vector<Type>> recent;
+  Hasher h;
+  for (const Type& type : types) {
+    h.number(type.dtype.val());
+    for (const Dim& d : type.shape) h.number(d.bound());
+  }
+  return recent.shared(std::move(types), h);
+}
+
+}  // namespace
+
+SharedAttrs::SharedAttrs(Attrs attrs) : attrs_(share(std::move(attrs))) {}
+SharedTypes::SharedTypes(std::vector<Type> types) : types_(share(std::move(types))) {}
+
+Node::Node(Op op, Values inputs, SharedAttrs attrs, SharedTypes types)
     : op_(op), inputs_(std::move(inputs)), attrs_(std::move(attrs)), types_(std::move(types)),
       id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
 
@@ -77,7 +119,7 @@ Node::~Node() {
 }
 
 void Node::materialise(std::vector<Storage> storage) {
-  check(storage.size() == types_.size(), "materialise", "one storage for each output");
+  check(storage.size() == types().size(), "materialise", "one storage for each output");
   storage_ = std::move(storage);
   Values dropped;
   dropped.swap(inputs_);  // freed here, after the node is consistent

@@ -157,13 +157,15 @@ struct Attrs {
                          // values compile nothing
   std::shared_ptr<const Composite> composite;
   std::shared_ptr<const Control> control;  // cond, while_loop, scan
+  friend bool operator==(const Attrs&, const Attrs&) = default;
 };
 
-/// Attributes as a node holds them: copies of the node share them. Most nodes have none.
+/// Attributes as a node holds them: copies of the node share them, and most nodes that a thread makes with equal ones.
+/// Most nodes have none.
 class SharedAttrs {
  public:
   SharedAttrs() : attrs_(none()) {}
-  SharedAttrs(Attrs attrs) : attrs_(std::make_shared<Attrs>(std::move(attrs))) {}
+  SharedAttrs(Attrs attrs);
   const Attrs& operator*() const { return *attrs_; }
   const Attrs* operator->() const { return attrs_.get(); }
   operator const Attrs&() const { return *attrs_; }
@@ -178,6 +180,16 @@ class SharedAttrs {
   std::shared_ptr<Attrs> attrs_;
 };
 
+/// The types of a node's results, shared as attributes are.
+class SharedTypes {
+ public:
+  SharedTypes(std::vector<Type> types);
+  const std::vector<Type>& operator*() const { return *types_; }
+
+ private:
+  std::shared_ptr<const std::vector<Type>> types_;
+};
+
 /// The location of a value: element (i, j, …) is data[offset + i·strides[0] + j·strides[1] + …]. Symbolic axes are laid
 /// out at their bounds.
 struct Storage {
@@ -188,7 +200,7 @@ struct Storage {
 
 class Node {
  public:
-  Node(Op op, Values inputs, SharedAttrs attrs, std::vector<Type> types);
+  Node(Op op, Values inputs, SharedAttrs attrs, SharedTypes types);
   ~Node();  // frees long chains without recursion
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -197,8 +209,9 @@ class Node {
   const Values& inputs() const { return inputs_; }
   const Attrs& attrs() const { return *attrs_; }
   const SharedAttrs& shared_attrs() const { return attrs_; }
-  const std::vector<Type>& types() const { return types_; }
-  int outputs() const { return static_cast<int>(types_.size()); }
+  const std::vector<Type>& types() const { return *types_; }
+  const SharedTypes& shared_types() const { return types_; }
+  int outputs() const { return static_cast<int>(types().size()); }
   uint64_t id() const { return id_; }     // increases with creation: inputs have smaller ids
   int stream() const { return stream_; }  // on which it is computed: the thread's when it was made
 
@@ -210,7 +223,7 @@ class Node {
   Op op_;
   Values inputs_;
   SharedAttrs attrs_;
-  std::vector<Type> types_;
+  SharedTypes types_;
   std::vector<Storage> storage_;
   uint64_t id_;
   int stream_;

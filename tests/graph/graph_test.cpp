@@ -1,6 +1,8 @@
 // Nodes and graphs: identity, lifetime, walks, printing, verification.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -147,6 +149,45 @@ TEST_CASE("substitution replaces values at their place") {
   CHECK(substitute(outputs, std::span(&y, 1), std::span(&x, 1))[0] == out);
   const Value other = parameter({{3}, float64});
   CHECK_THROWS_AS(substitute(outputs, std::span(&x, 1), std::span(&other, 1)), internal_error);
+}
+
+TEST_CASE("nodes with equal attributes and types share them") {
+  const Value x = parameter({{2, 3}, float32}, 0), y = graph::reshape(x, {6}), z = graph::reshape(x + 1, {6});
+  CHECK(&y.node->attrs() == &z.node->attrs());
+  CHECK(&y.node->types() == &z.node->types());
+  SharedAttrs own = y.node->shared_attrs();
+  own.edit().shape = {3, 2};
+  CHECK(y.node->attrs().shape == Shape{6});
+  const Value zero = constant(float32, Number::of_real(0)), negative = constant(float32, Number::of_real(-0.0));
+  CHECK(&zero.node->attrs() != &negative.node->attrs());
+  CHECK(std::signbit(negative.node->attrs().number.real()));
+  CHECK(parameter({{Dim(symbol("n", 8))}, float32}).type() != parameter({{8}, float32}).type());
+}
+
+TEST_CASE("what a composite's functions hold goes with its nodes") {
+  const Value x = parameter({{2, 3}, float32}, 0);
+  const auto held = std::make_shared<int>(1);
+  composite(std::make_shared<Composite>(
+                Composite{"held", "", [held](std::span<const Value> in) { return Values{in[0] + 1}; }, {}}),
+            {x});
+  CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("graphs of old and new nodes are listed in the order in which nodes were made") {
+  Values nodes{parameter({{2}, float32}, 0)};
+  for (int k = 0; k < 400; ++k) {
+    if (k == 20)
+      for (int skipped = 0; skipped < 5000; ++skipped) parameter({{2}, float32}, 1);
+    nodes.push_back(k % 3 ? nodes.back() + 1 : exp(nodes.back()));
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  uint64_t before = 0;
+  for (const auto& node : topological(nodes)) {
+    CHECK(node->id() > before);
+    before = node->id();
+  }
+  CHECK(before == nodes[0].node->id());
+  CHECK(topological(nodes).size() == reachable(nodes).size());
 }
 
 TEST_CASE("graphs print one node a line") {

@@ -226,10 +226,9 @@ bool multiplies_complex(const Node& node) {
 bool has_complex(const Graph& graph) {
   Values all = graph.inputs;
   all.insert(all.end(), graph.outputs.begin(), graph.outputs.end());
-  for (const auto& node : topological(all))
-    for (const Type& t : node->types())
-      if (t.dtype == complex64) return true;
-  return false;
+  return std::ranges::any_of(reachable(all), [](const std::shared_ptr<Node>* node) {
+    return std::ranges::any_of((*node)->types(), [](const Type& t) { return t.dtype == complex64; });
+  });
 }
 
 Type memory_type(const Type& type) {

@@ -118,7 +118,8 @@ Values batch_region(const Node& node, std::span<const Value> inputs, std::span<c
 
 /// Returns the node with other inputs of the same types.
 Values on_inputs(const Node& node, Values inputs) {
-  const Step rebuilt{std::make_shared<Node>(node.op(), std::move(inputs), node.attrs(), node.types()), {}};
+  const Step rebuilt{std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.shared_types()),
+                     {}};
   return rebuilt.outputs();
 }
 

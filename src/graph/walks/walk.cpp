@@ -1,5 +1,6 @@
 // Walks over graphs, all without recursion: topological order, substitution, inlining of composites.
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 #include <utility>
 
@@ -18,21 +19,32 @@ struct Reached {
 };
 
 /// Sorts by id. A node is made after its inputs, so this is a topological order, and the order in which the program was
-/// written. The ids of most nodes of a graph are close together: these are sorted by position, the older ones by
-/// comparison.
+/// written. The ids of most nodes of a graph are close together: a bit for each id says how many are before it. The
+/// older ones are sorted by comparison.
 void sort_by_id(std::vector<Reached>& nodes) {
   constexpr size_t few = 16;
   if (nodes.size() <= few) {
     std::ranges::sort(nodes, {}, &Reached::id);
     return;
   }
-  const uint64_t last = std::ranges::max(nodes, {}, &Reached::id).id, range = 8 * nodes.size();
-  const auto recent =
-      std::partition(nodes.begin(), nodes.end(), [&](const Reached& r) { return last - r.id >= range; });
+  const uint64_t last = std::ranges::max(nodes, {}, &Reached::id).id;
+  const uint64_t first = last - std::min(last, 8 * nodes.size());
+  const auto recent = std::partition(nodes.begin(), nodes.end(), [&](const Reached& r) { return r.id < first; });
   std::ranges::sort(nodes.begin(), recent, {}, &Reached::id);
-  std::vector<Reached> positions(range);
-  for (auto r = recent; r != nodes.end(); ++r) positions[range - 1 - (last - r->id)] = *r;
-  std::ranges::copy_if(positions, recent, [](const Reached& r) { return r.node != nullptr; });
+  struct Word {
+    uint64_t ids = 0;  // a bit for each that is there
+    size_t before = 0;
+  };
+  std::vector<Word> words((last - first) / 64 + 1);
+  for (auto r = recent; r != nodes.end(); ++r) words[(r->id - first) / 64].ids |= uint64_t{1} << (r->id - first) % 64;
+  for (size_t k = 1; k < words.size(); ++k)
+    words[k].before = words[k - 1].before + static_cast<size_t>(std::popcount(words[k - 1].ids));
+  const std::vector<Reached> unsorted(recent, nodes.end());
+  for (const Reached& r : unsorted) {
+    const Word& word = words[(r.id - first) / 64];
+    const uint64_t smaller = word.ids & ((uint64_t{1} << (r.id - first) % 64) - 1);
+    recent[static_cast<std::ptrdiff_t>(word.before) + std::popcount(smaller)] = r;
+  }
 }
 
 /// Returns the nodes that `outputs` reach without passing through a node for which `stops` is true; such nodes are not
@@ -115,7 +127,7 @@ Values outputs_of(const std::shared_ptr<Node>& node) {
 
 /// Rebuilds a node on new inputs; replacements keep the types.
 Values rebuild(const Node& node, Values inputs) {
-  return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.types()));
+  return outputs_of(std::make_shared<Node>(node.op(), std::move(inputs), node.shared_attrs(), node.shared_types()));
 }
 
 }  // namespace
@@ -187,6 +199,7 @@ Graph inline_composites(const Graph& graph, const std::function<bool(const Node&
 
 Values substitute(std::span<const Value> outputs, std::span<const Value> from, std::span<const Value> to) {
   check(from.size() == to.size(), "substitute", "one replacement for each value");
+  if (from.empty()) return {outputs.begin(), outputs.end()};
   Replacements new_values;
   std::unordered_set<const Node*> stop;
   for (size_t k = 0; k < from.size(); ++k) {

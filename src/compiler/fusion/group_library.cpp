@@ -6,7 +6,7 @@
 
 #include "compiler/fusion/grouper.h"
 #include "compiler/region/dot_prologue.h"
-#include "compiler/schedule/matmul_tiles.h"
+#include "compiler/region/matmul_tiles.h"
 #include "compiler/schedule/work.h"
 #include "target/target.h"
 

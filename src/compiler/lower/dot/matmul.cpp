@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/lower/dot/dot.h"
-#include "compiler/schedule/matmul_tiles.h"
+#include "compiler/region/matmul_tiles.h"
 
 namespace weft::compiler {
 

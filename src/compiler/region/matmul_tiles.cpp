@@ -1,4 +1,4 @@
-#include "compiler/schedule/matmul_tiles.h"
+#include "compiler/region/matmul_tiles.h"
 
 #include <algorithm>
 #include <span>

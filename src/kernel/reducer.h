@@ -15,7 +15,7 @@
 
 namespace weft::kernel {
 
-enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, argmax, argmin, count_ };
+enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, argmax, argmin, logsumexp, count_ };
 
 /// What the rules of the graph (derivatives, intervals, complex numbers, the order of combination) ask of a reducer.
 enum class ReducerKind : uint8_t {
@@ -24,11 +24,12 @@ enum class ReducerKind : uint8_t {
   extreme,  // the result is one of the elements, which gets the derivative, and stays within their interval
   bitwise,  // no derivative
   located,  // components: an extreme and its index; the element at the index gets the derivative
+  scaled,   // components: a maximum and a sum of terms that are scaled by its exponential
 };
 
 /// An operand of a component's expression: of the side that is aligned its own components, of both sides together the
 /// components that are combined already, a constant, or the result of an earlier operation (operation + k).
-enum Operand : int8_t { own = 0, combined = 4, identity_here = 8, operation = 9 };
+enum Operand : int8_t { own = 0, combined = 4, identity_here = 8, infinity_here = 9, operation = 10 };
 inline constexpr size_t most_components = 3;
 
 struct Operation {
@@ -57,6 +58,17 @@ inline constexpr auto where_extreme = std::to_array<Operation>({
     {ScalarOp::select, {operation + 2, own + 1, identity_here}},
 });
 
+/// Of a sum of terms scaled by exp(own maximum): multiplied to the larger maximum. An infinite maximum counts as 0, so
+/// that terms at -inf add nothing, and one at +inf gives +inf.
+inline constexpr auto scaled_to_maximum = std::to_array<Operation>({
+    {ScalarOp::abs, {combined}},
+    {ScalarOp::eq, {operation, infinity_here}},
+    {ScalarOp::select, {operation + 1, identity_here, combined}},
+    {ScalarOp::sub, {own, operation + 2}},
+    {ScalarOp::exp, {operation + 3}},
+    {ScalarOp::mul, {own + 1, operation + 4}},
+});
+
 inline constexpr auto sum = std::to_array<Component>({{false, ScalarOp::add, 0}});
 inline constexpr auto prod = std::to_array<Component>({{false, ScalarOp::mul, 1}});
 inline constexpr auto max = std::to_array<Component>({{false, ScalarOp::max, -infinite}});
@@ -68,6 +80,8 @@ inline constexpr auto argmax =
     std::to_array<Component>({{false, ScalarOp::max, -infinite}, {true, ScalarOp::min, infinite, where_extreme}});
 inline constexpr auto argmin =
     std::to_array<Component>({{false, ScalarOp::min, infinite}, {true, ScalarOp::min, infinite, where_extreme}});
+inline constexpr auto logsumexp =
+    std::to_array<Component>({{false, ScalarOp::max, -infinite}, {false, ScalarOp::add, 0, scaled_to_maximum}});
 
 }  // namespace components
 
@@ -89,6 +103,7 @@ inline constexpr auto reducers = std::to_array<ReducerInfo>({
     {Reducer::bitwise_xor, "xor", components::bitwise_xor, ReducerKind::bitwise, false, true, true},
     {Reducer::argmax, "argmax", components::argmax, ReducerKind::located, true, true, false},
     {Reducer::argmin, "argmin", components::argmin, ReducerKind::located, true, true, false},
+    {Reducer::logsumexp, "logsumexp", components::logsumexp, ReducerKind::scaled, true, false, false},
 });
 
 consteval bool reducers_in_order() {
@@ -114,39 +129,80 @@ constexpr Dtype component_dtype(Reducer r, size_t component, Dtype t) {
 /// Returns what does not change the other state when combined with it; `t`: the dtype of the component.
 Number identity(Reducer r, Dtype t, size_t component = 0);
 
-/// Returns a component of one side in the frame of the components that are combined already. `apply(op, operands)`
-/// computes an operator; `none(component)` gives a component's identity.
-template <class T, class Apply, class None>
-T aligned(Reducer r, size_t component, std::span<const T> side, std::span<const T> together, const Apply& apply,
-          const None& none) {
-  const Component& c = info(r).components[component];
-  std::array<T, 8> results{};
-  const auto operand = [&](int8_t which) -> T {
-    if (which >= operation) return results[static_cast<size_t>(which - operation)];
-    if (which == identity_here) return none(component);
-    return which >= combined ? together[static_cast<size_t>(which - combined)] : side[static_cast<size_t>(which - own)];
-  };
-  if (c.align.empty()) return side[component];
-  for (size_t k = 0; k < c.align.size(); ++k) {
-    const Operation& o = c.align[k];
-    std::array<T, 3> operands{};
-    const auto count = static_cast<size_t>(info(o.op).arity);
-    for (size_t a = 0; a < count; ++a) operands[a] = operand(o.operands[a]);
-    results[k] = apply(o.op, std::span<const T>(operands).first(count));
+/// Computes a component's alignment. `apply(op, operands)` computes an operator; `constant(component, operand)` gives
+/// what `identity_here` and `infinity_here` stand for.
+template <class T, class Apply, class Constant>
+class Alignment {
+ public:
+  /// `together`: the components that are combined already.
+  Alignment(Reducer r, size_t component, std::span<const T> together, const Apply& apply, const Constant& constant)
+      : component_(component), steps_(info(r).components[component].align), combined_(together), apply_(apply),
+        constant_(constant) {
+    for (size_t k = 0; k < steps_.size(); ++k)
+      if (!of_side(k)) results_[k] = compute(k, {});
   }
-  return results[c.align.size() - 1];
-}
 
-/// Combines two states by the components in order: each aligned on both sides, then by its operator.
-template <class T, class Apply, class None>
-std::vector<T> combined_states(Reducer r, std::span<const T> a, std::span<const T> b, const Apply& apply,
-                               const None& none) {
+  /// Returns the component of one side in the frame of `together`. What no side has a part in is computed once.
+  T operator()(std::span<const T> side) {
+    if (steps_.empty()) return side[component_];
+    for (size_t k = 0; k < steps_.size(); ++k)
+      if (of_side(k)) results_[k] = compute(k, side);
+    return results_[steps_.size() - 1];
+  }
+
+ private:
+  /// Returns whether an operation depends on the side that is aligned.
+  bool of_side(size_t k) const {
+    const auto count = static_cast<size_t>(info(steps_[k].op).arity);
+    for (size_t a = 0; a < count; ++a) {
+      const int8_t which = steps_[k].operands[a];
+      if (which < combined || (which >= operation && of_side(static_cast<size_t>(which - operation)))) return true;
+    }
+    return false;
+  }
+
+  T operand(int8_t which, std::span<const T> side) const {
+    if (which >= operation) return results_[static_cast<size_t>(which - operation)];
+    if (which >= identity_here) return constant_(component_, static_cast<Operand>(which));
+    return which >= combined ? combined_[static_cast<size_t>(which - combined)] : side[static_cast<size_t>(which)];
+  }
+
+  T compute(size_t k, std::span<const T> side) const {
+    std::array<T, 3> operands{};
+    const auto count = static_cast<size_t>(info(steps_[k].op).arity);
+    for (size_t a = 0; a < count; ++a) operands[a] = operand(steps_[k].operands[a], side);
+    return apply_(steps_[k].op, std::span<const T>(operands).first(count));
+  }
+
+  const size_t component_;
+  const std::span<const Operation> steps_;
+  const std::span<const T> combined_;
+  const Apply& apply_;
+  const Constant& constant_;
+  std::array<T, 8> results_{};
+};
+
+/// Combines two states or more by the components in order: each aligned on all sides, then by its operator, from the
+/// first side to the last.
+template <class T, class Apply, class Constant>
+std::vector<T> combined_states(Reducer r, std::span<const std::vector<T>> sides, const Apply& apply,
+                               const Constant& constant) {
   std::vector<T> out;
   for (size_t k = 0; k < components_of(r); ++k) {
-    const T sides[] = {aligned<T>(r, k, a, out, apply, none), aligned<T>(r, k, b, out, apply, none)};
-    out.push_back(apply(info(r).components[k].combine, std::span<const T>(sides)));
+    Alignment<T, Apply, Constant> align(r, k, out, apply, constant);
+    T total = align(sides[0]);
+    for (size_t i = 1; i < sides.size(); ++i) {
+      const T both[] = {total, align(sides[i])};
+      total = apply(info(r).components[k].combine, std::span<const T>(both));
+    }
+    out.push_back(total);
   }
   return out;
 }
+
+/// Returns what a constant of an alignment stands for; `t`: the dtype of the component.
+Number constant_of(Reducer r, size_t component, Operand which, Dtype t);
+/// Returns the basic operations of bringing one side of a state to a common frame.
+double cost_of_frame(Reducer r);
 
 }  // namespace weft::kernel

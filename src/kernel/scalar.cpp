@@ -64,4 +64,15 @@ Number identity(Reducer r, Dtype t, size_t component) {
   return t == bool_ ? Number::of_int(v > 0) : reference_cast(Number::of_real(v), float64, t);
 }
 
+Number constant_of(Reducer r, size_t component, Operand which, Dtype t) {
+  return which == infinity_here ? reference_cast(Number::of_real(infinite), float64, t) : identity(r, t, component);
+}
+
+double cost_of_frame(Reducer r) {
+  double total = 0;
+  for (const Component& component : info(r).components)
+    for (const Operation& operation : component.align) total += info(operation.op).flops;
+  return total;
+}
+
 }  // namespace weft::kernel

@@ -37,23 +37,30 @@ State identity_state(Builder& b, Reducer r, std::span<const Dtype> dtypes, const
   return out;
 }
 
-State combine_states(Builder& b, Reducer r, const State& x, const State& y) {
+State combine_states(Builder& b, Reducer r, std::span<const State> states) {
   const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
-  const auto constant = [&](size_t k) {
-    return b.constant(b.type(x[k]).dtype, identity(r, b.type(x[k]).dtype, k), b.type(x[k]).dims);
+  const auto constant = [&](size_t k, Operand which) {
+    const Type& type = b.type(states[0][k]);
+    return b.constant(type.dtype, constant_of(r, k, which, type.dtype), type.dims);
   };
-  return combined_states<Value>(r, x, y, apply, constant);
+  return combined_states<Value>(r, states, apply, constant);
+}
+
+State combine_states(Builder& b, Reducer r, const State& x, const State& y) {
+  const State both[] = {x, y};
+  return combine_states(b, r, both);
 }
 
 State reduce_state(Builder& b, Reducer r, const State& tiles, int axis) {
   const std::vector<int64_t> dims = b.type(tiles[0]).dims;
   const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
-  const auto constant = [&](size_t k) {
-    return b.constant(b.type(tiles[k]).dtype, identity(r, b.type(tiles[k]).dtype, k), dims);
+  const auto constant = [&](size_t k, Operand which) {
+    const Dtype t = b.type(tiles[k]).dtype;
+    return b.constant(t, constant_of(r, k, which, t), dims);
   };
   State out, lanes;  // `lanes`: the results repeated along the axis
   for (size_t k = 0; k < tiles.size(); ++k) {
-    const Value v = aligned<Value>(r, k, tiles, lanes, apply, constant);
+    const Value v = Alignment<Value, decltype(apply), decltype(constant)>(r, k, lanes, apply, constant)(tiles);
     out.push_back(b.reduce(plain_reducer(info(r).components[k].combine), v, axis));
     if (k + 1 < tiles.size()) lanes.push_back(repeated(b, out[k], dims, axis));
   }
@@ -70,11 +77,12 @@ std::vector<Number> combine_reference(Reducer r, std::span<const Dtype> dtypes, 
     if (info(op).result == ScalarResult::boolean) return Typed{out, bool_};
     return Typed{is_float(t) ? out : round_to(out, t), t};  // floats stay double
   };
-  const auto constant = [&](size_t k) { return Typed{identity(r, dtypes[k], k), dtypes[k]}; };
-  std::vector<Typed> a, b;
-  for (size_t k = 0; k < dtypes.size(); ++k) a.push_back({x[k], dtypes[k]}), b.push_back({y[k], dtypes[k]});
+  const auto constant = [&](size_t k, Operand which) { return Typed{constant_of(r, k, which, dtypes[k]), dtypes[k]}; };
+  std::vector<Typed> sides[2];
+  for (size_t k = 0; k < dtypes.size(); ++k)
+    sides[0].push_back({x[k], dtypes[k]}), sides[1].push_back({y[k], dtypes[k]});
   std::vector<Number> out;
-  for (const Typed& v : combined_states<Typed>(r, a, b, apply, constant)) out.push_back(v.number);
+  for (const Typed& v : combined_states<Typed>(r, sides, apply, constant)) out.push_back(v.number);
   return out;
 }
 

@@ -12,7 +12,8 @@ using State = std::vector<Value>;
 
 /// Returns tiles that change no state they are combined with; `dtypes`: of the components.
 State identity_state(Builder& b, Reducer r, std::span<const Dtype> dtypes, const std::vector<int64_t>& dims);
-/// Combines two states lane by lane.
+/// Combines states lane by lane: each is brought to the frame of all of them once.
+State combine_states(Builder& b, Reducer r, std::span<const State> states);
 State combine_states(Builder& b, Reducer r, const State& x, const State& y);
 /// Reduces a state's tiles along an axis: each component in turn is brought to the frame that the ones before it have
 /// over the whole axis, and is then reduced by its own operator.

@@ -37,9 +37,10 @@ Schedule schedule(const char* text, const Group& group) {
 TEST_CASE("a schedule is read from its own text, and from no other") {
   const Group group = rows(64);
   for (const char* text :
-       {"row;programs=0:grid64;lanes=1:cluster1,serial5,lanes64", "row;programs=0:unroll2,grid32;lanes=1:lanes512",
-        "map;lanes=0.1:grid8,serial4,lanes1024;any_length", "map;lanes=:grid1,serial1,lanes1;guarded_tiles",
-        "column;lanes=0:grid2,serial1,lanes32;loop=1:warps4,serial75",
+       {"row;programs=0:grid64;lanes=1:cluster1,serial5,lanes64",
+        "row;programs=0:grid64;lanes=1:cluster1,serial2,unroll4,lanes64",
+        "row;programs=0:unroll2,grid32;lanes=1:lanes512", "map;lanes=0.1:grid8,serial4,lanes1024;any_length",
+        "map;lanes=:grid1,serial1,lanes1;guarded_tiles", "column;lanes=0:grid2,serial1,lanes32;loop=1:warps4,serial75",
         "map;programs=1:grid4;lanes=0:lanes8;cut=2:unroll3"})
     CHECK(to_string(parse_schedule(text).value()) == text);
   for (const char* text :
@@ -62,17 +63,19 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
   const auto why = [&](const char* text) { return why_illegal(schedule(text, group), group, h200); };
   CHECK(why("row;programs=0:grid64;lanes=1:serial5,lanes64") == "");
   CHECK(why("row;programs=0:unroll2,grid32;lanes=1:lanes512") == "");
+  CHECK(why("row;programs=0:grid64;lanes=1:cluster1,serial2,unroll4,lanes64") == "");
   CHECK(why("column;lanes=0:grid2,serial1,lanes32;loop=1:warps4,serial75") == "");
   for (const char* text : {"row;programs=0:grid63;lanes=1:serial5,lanes64",  // a row too few
                            "row;programs=0:grid64;lanes=1:serial4,lanes64",  // lanes too few
                            "row;programs=0:grid64;lanes=1:serial0,lanes64",
-                           "row;programs=0:grid64",                                   // an axis too few
-                           "row;programs=0.1:grid19200;lanes=1:lanes512",             // twice
-                           "row;programs=0:unroll3,grid22;lanes=1:lanes512",          // no equal shares
-                           "row;programs=0:grid64;lanes=1:lanes64,serial5",           // not in order
-                           "row;programs=0:grid64;lanes=1:grid5,lanes64",             // rows have no such level
-                           "row;programs=0:grid64;lanes=1:serial5,lanes60",           // no power of two
-                           "row;programs=0:grid64;lanes=1:lanes16384",                // not in registers
+                           "row;programs=0:grid64",                           // an axis too few
+                           "row;programs=0.1:grid19200;lanes=1:lanes512",     // twice
+                           "row;programs=0:unroll3,grid22;lanes=1:lanes512",  // no equal shares
+                           "row;programs=0:grid64;lanes=1:lanes64,serial5",   // not in order
+                           "row;programs=0:grid64;lanes=1:grid5,lanes64",     // rows have no such level
+                           "row;programs=0:grid64;lanes=1:serial5,lanes60",   // no power of two
+                           "row;programs=0:grid64;lanes=1:lanes16384",        // not in registers
+                           "row;programs=0:grid64;lanes=1:serial1,unroll4,lanes4096",
                            "row;programs=0:grid64;lanes=1:cluster3,serial2,lanes64",  // parts of a reduction
                            "row;programs=0:grid64;lanes=1:cluster64,lanes64",         // the largest cluster has 16
                            "map;lanes=0.1:grid19,lanes1024",                          // an axis is reduced
@@ -109,6 +112,7 @@ TEST_CASE("every legal schedule of a group computes what the rules' computes, on
                           {{x}, {softmax(x, {1})}},
                           {{x, y}, {sum(x * y, {0})}},
                           {{few}, {sum(few, {0})}},
+                          {{x, y}, reduce_state(kernel::Reducer::logsumexp, {x, y}, {1})},
                           {{x, w}, {sum(x * broadcast(w, {48, 1200}), {1})}},
                           {{x, y}, {concat({tanh(x), x * y}, 1)}}};
   Policy policy;

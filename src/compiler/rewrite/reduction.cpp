@@ -5,7 +5,6 @@
 
 namespace weft::compiler {
 
-using graph::Attrs;
 using graph::Op;
 
 namespace {
@@ -18,13 +17,22 @@ RuleResult reduce_nothing(RuleGraph& g, const IrNode& n) {
   return {};
 }
 
+/// Returns v·exp(x − m) of x alone: m is x, or 0 where x is infinite.
+NodeId scaled_one(RuleGraph& g, NodeId x, NodeId v) {
+  const graph::Type t = g[x].type;
+  const auto number = [&](double n) { return g.constant_like(t, Number::of_real(n)); };
+  const NodeId infinite = g.make(Op::eq, {g.make(Op::abs, {x}, t), number(INFINITY)}, {t.shape, bool_}),
+               frame = g.make(Op::select, {infinite, number(0), x}, t);
+  return g.make(Op::mul, {v, g.make(Op::exp, {g.make(Op::sub, {x, frame}, t)}, t)}, t);
+}
+
 RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
-  Attrs attrs;
-  attrs.shape = n.type.shape;
-  return g.make(Op::reshape, {n.inputs[static_cast<size_t>(n.output)]}, n.type, attrs);
+  const bool scaled = n.output > 0 && kernel::info(n.attrs->reducer).kind == kernel::ReducerKind::scaled;
+  const NodeId one = scaled ? scaled_one(g, n.inputs[0], n.inputs[1]) : n.inputs[static_cast<size_t>(n.output)];
+  return g.reshape_to(one, n.type.shape);
 }
 
 RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {
@@ -36,7 +44,8 @@ RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {
 
 constexpr Rule reduction_table[] = {
     {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", one_of<Op::reduce>, reduce_nothing},
-    {"reduce_one", "reduce(x) → reshape(x)", "each reduced axis has one element", one_of<Op::reduce>, reduce_one},
+    {"reduce_one", "reduce(x) → reshape(x); of scaled terms v: v·exp(x − m)", "each reduced axis has one element",
+     one_of<Op::reduce>, reduce_one},
     {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", one_of<Op::cumulative>,
      accumulate_one},
 };

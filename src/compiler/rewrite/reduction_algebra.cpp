@@ -244,7 +244,7 @@ Ir reduction_algebra(Ir ir) {
   DistributedSums sums = sums_to_distribute(ir);
   const auto selects = [&](const IrNode& n) { return n.op == Op::reduce && ir[n.inputs[0]].op == Op::select; };
   if (sums.empty() && std::none_of(ir.nodes.begin(), ir.nodes.end(), selects)) return ir;  // no rule would fire
-  return RuleGraph(std::move(ir), rules, {std::move(sums), {}}).run();
+  return RuleGraph(std::move(ir), rules, {std::move(sums), {}, {}}).run();
 }
 
 }  // namespace weft::compiler

@@ -82,6 +82,11 @@ const SumTerms* RuleGraph::terms() const {
   return found == facts_.distributed.end() ? nullptr : &found->second;
 }
 
+const ScaledSum* RuleGraph::scaled_sum() const {
+  const auto found = facts_.scaled.find(own_);
+  return found == facts_.scaled.end() ? nullptr : &found->second;
+}
+
 NodeId RuleGraph::cast_to(NodeId id, Dtype dtype) {
   if ((*this)[id].type.dtype == dtype) return id;
   Attrs attrs;

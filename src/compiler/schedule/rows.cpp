@@ -26,6 +26,7 @@ struct Sizes {
   int64_t width = 1;        // lanes of a tile
   int64_t block = 1;        // map, column: lanes of one program
   int64_t sharers = 1;      // row: blocks of a cluster; column: warps
+  int64_t tiles = 1;        // row: tiles of a step
   int64_t gemv_rows = 0;    // GEMV: rows of the matrix that a program computes at once
   int64_t halves = 1;       // 2: a program computes a row (a tile of a map) and the one half the domain after it
   int cut = -1;             // map: position in the domain of the axis of which a program computes all positions
@@ -43,11 +44,12 @@ int64_t power_of_two_at_least(int64_t n) {
 /// Sizes tiles for a block of threads: about four elements a thread, a whole row in registers if it fits, and enough
 /// programs to fill a GPU. A lane of a cut map computes an element of each of the `parts`.
 void size_for_blocks(Sizes& s, int64_t total, int64_t rows, int64_t parts) {
-  constexpr int64_t row_in_registers = 8192, programs_wanted = 1024;
+  constexpr int64_t programs_wanted = 1024;
   const int64_t extent = power_of_two_at_least(std::max<int64_t>(1, s.lane_extent));
   int64_t widest = 1024;
   // Longer rows are read in several passes: fewer of them run at a time, so that the L2 keeps them between passes.
-  if (s.kind == RowClass::row) widest = extent <= row_in_registers ? row_in_registers : row_in_registers / 2;
+  if (s.kind == RowClass::row)
+    widest = extent <= row_in_registers ? row_in_registers : row_in_registers / std::max<int64_t>(2, s.tiles);
   if (s.kind == RowClass::map && s.flops > 24) widest = 512;
   if (s.kind != RowClass::row) {
     const int64_t points = s.kind == RowClass::map ? total : rows;
@@ -79,8 +81,8 @@ int64_t blocks_of_row(const Sizes& s, int64_t rows, int64_t bytes, const target:
   return blocks;
 }
 
-/// Returns whether a pass after the first reduces or stores elements: it needs the reductions of whole columns.
-bool needs_whole_columns(const Group& group, const std::vector<int>& passes) {
+/// Returns whether a pass after the first reduces or stores elements, not only results of rows.
+bool reads_again(const Group& group, const std::vector<int>& passes) {
   for (size_t k = 0; k < passes.size(); ++k)
     if (group.roots[k].kind != RootKind::row && passes[k] > 0) return true;
   return false;
@@ -95,7 +97,7 @@ bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group
     if (r.kind == RootKind::reduce)
       for (const NodeId component : ir[r.node].inputs)
         bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
-  if (needs_whole_columns(group, root_passes(ir, grouping, group))) return false;
+  if (reads_again(group, root_passes(ir, grouping, group))) return false;
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
   if (shared.parts == 1) return false;
@@ -116,6 +118,11 @@ void for_gemv(Sizes& s, int64_t rows, int64_t reductions, bool normed) {
 }
 
 }  // namespace
+
+int64_t tiles_of_step(kernel::Reducer reducer) {
+  constexpr double little = 8;  // basic operations
+  return kernel::cost_of_frame(reducer) > little ? 4 : 1;
+}
 
 int64_t most_kept_bytes(const target::Target& target) {
   constexpr int64_t good = 112 << 10, exchanged = 10 << 10;
@@ -172,11 +179,12 @@ void share_row(Sizes& s, const AccessAnalysis& analysis, const Ir& ir, const Gro
       bytes = std::max<int64_t>(bytes, t.dtype.size());
   const std::vector<int> passes = root_passes(ir, grouping, group);
   if (*std::max_element(passes.begin(), passes.end()) == 0) return;  // one pass: one block is as fast
+  if (!reads_again(group, passes)) bytes = 0;                        // nothing is kept
   s.sharers = blocks_of_row(s, rows, bytes, target);
   if (s.sharers == 1) return;
   // About an eighth of a part: the remainder after the last whole tile costs as much as a tile.
   const int64_t part = s.lane_extent / s.sharers;
-  s.width = std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096);
+  s.width = std::min(std::clamp<int64_t>(power_of_two_at_least(part) / 8, 2048, 4096), row_in_registers / s.tiles);
   s.block = s.width;
 }
 
@@ -298,7 +306,10 @@ Schedule schedule_of(const Sizes& s, const DomainView& view, const Group& group)
   const int64_t tiles = divided(s.lane_extent, s.width), blocks = divided(s.lane_extent, s.block);
   std::vector<AxisPart> lanes{{Level::grid, blocks}, {Level::serial, s.block / s.width}, {Level::lanes, s.width}};
   if (s.kind == RowClass::row) {
-    lanes = {{Level::cluster, s.sharers}, {Level::serial, divided(tiles, s.sharers)}, {Level::lanes, s.width}};
+    const int64_t at_once = tiles > 1 ? s.tiles : 1;
+    lanes = {
+        {Level::cluster, s.sharers}, {Level::serial, divided(tiles, s.sharers * at_once)}, {Level::lanes, s.width}};
+    if (at_once > 1) lanes.insert(lanes.end() - 1, {Level::unroll, at_once});
     set(out.lanes, view.inner_axes, lanes);
   } else {
     std::vector<int> lane_axes(rows.end() - s.lane_axes, rows.end());
@@ -402,6 +413,9 @@ std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, 
   s.lane_axes = best->axes;
   s.lane_extent = extent_of(best->vars);
   s.flops = analysis.flops;
+  for (const Root& root : group.roots)
+    if (s.kind == RowClass::row && root.kind == RootKind::reduce)
+      s.tiles = std::max(s.tiles, tiles_of_step(ir[root.node].attrs->reducer));
   s.cut = cut;
   s.dynamic = s.kind == RowClass::map && s.lane_axes > 0 && s.lane_axes == static_cast<int>(view.rows.size()) &&
               all_static(best->vars) && cut < 0;
@@ -429,7 +443,7 @@ bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& gr
   if (!set_extents(schedule, group)) return false;
   const std::vector<int> passes = root_passes(ir, grouping, group);
   const int last = *std::max_element(passes.begin(), passes.end());
-  if ((schedule.panels() && last > 0) || (schedule.loop.count(Level::warps) > 1 && needs_whole_columns(group, passes)))
+  if ((schedule.panels() && last > 0) || (schedule.loop.count(Level::warps) > 1 && reads_again(group, passes)))
     return false;
   return why_illegal(schedule, group, target.machine()).empty();
 }

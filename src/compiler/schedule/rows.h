@@ -13,6 +13,7 @@ namespace weft::compiler {
 
 constexpr int64_t few_elements = int64_t{1} << 18;  // that fit into the L2
 constexpr int64_t rows_of_panel = 8;  // of a panel of columns, whose sums are loaded and stored once for all of them
+constexpr int64_t row_in_registers = 8192;  // elements of a row that a block of a GPU holds
 
 /// Axes along which the lanes of a kernel may run.
 struct LaneAxes {
@@ -47,6 +48,10 @@ std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const
 /// Cuts the group's domain as the schedule says and fills in what its text does not hold. Returns false if the group
 /// cannot have the schedule on the target.
 bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
+
+/// Returns how many tiles of a long row should be combined with a reducer's state at once. Where bringing a state to a
+/// new frame costs much (an exponential), several tiles share that of the state.
+int64_t tiles_of_step(kernel::Reducer reducer);
 
 /// Returns the bytes of shared memory that a block may use for values that it reuses: at most what lets two such blocks
 /// fit on a large SM, and at most what a block may ask for less what its threads exchange.

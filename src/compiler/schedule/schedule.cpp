@@ -36,6 +36,8 @@ int64_t AxisDivision::copies_apart() const {
   return parts.size() > 1 && parts[0].level == Level::unroll ? parts[0].count : 1;
 }
 
+int64_t Schedule::tiles_of_step() const { return kind == RowClass::row ? lanes.count(Level::unroll) : 1; }
+
 int64_t Schedule::block() const {
   return lanes.count(Level::serial) * lanes.count(Level::unroll) * lanes.count(Level::lanes);
 }
@@ -174,7 +176,7 @@ std::vector<Level> levels_of(const Schedule& s, AxisDivision Schedule::*division
   if (division == &Schedule::loop)
     return s.kind == RowClass::map ? std::vector{Level::grid, Level::serial}
                                    : std::vector{Level::warps, Level::serial, Level::unroll};
-  if (s.kind == RowClass::row) return {Level::cluster, Level::serial, Level::lanes};
+  if (s.kind == RowClass::row) return {Level::cluster, Level::serial, Level::unroll, Level::lanes};
   if (s.kind == RowClass::map && !s.loop.axes.empty()) return {Level::grid, Level::unroll, Level::lanes};
   return {Level::grid, Level::serial, Level::lanes};
 }
@@ -208,7 +210,7 @@ std::string why_formless(const Schedule& s, const Group& group) {
 /// Returns what the machine lacks for the tiles.
 std::string why_too_large(const Schedule& s, const target::Machine& machine) {
   constexpr int64_t widest_row = 8192, widest = 4096, most_gemv_rows = 8;  // elements of a block's registers
-  const int64_t tile = s.tile();
+  const int64_t tile = s.tile(), live = s.kind == RowClass::row && machine.simt ? tile * s.tiles_of_step() : tile;
   if (!std::has_single_bit(static_cast<uint64_t>(tile))) return "tiles are powers of two";
   if (s.kind == RowClass::map && !s.loop.axes.empty() && s.lanes.share() % s.block() != 0)
     return "programs with a loop compute whole blocks";
@@ -219,7 +221,7 @@ std::string why_too_large(const Schedule& s, const target::Machine& machine) {
   if (s.gemv() && s.programs.count(Level::unroll) > most_gemv_rows) return "so many rows do not stay in registers";
   const int64_t most = machine.simt ? (s.kind == RowClass::row ? widest_row : widest)
                                     : (machine.vector_registers >= 32 ? 16 : 8) * machine.lanes(4);
-  if (tile > most) return "the tile does not stay in registers";
+  if (live > most) return "the tile does not stay in registers";
   return s.panels() && machine.simt ? "panels are of a CPU" : "";
 }
 

@@ -53,7 +53,8 @@ struct Schedule {
   // A program has the number of its row in `programs`, then that of its part of the loop, then that of its lanes. A row
   // divides its lanes among the blocks of a cluster, a column its loop among warps. Rows on level unroll: a leading
   // part computes rows that draw the same words of random numbers (both words of a call are used), a last part the rows
-  // of a matrix that a GEMV reads the vector for once.
+  // of a matrix that a GEMV reads the vector for once. A row's lanes on level unroll: tiles that a step brings to one
+  // frame together, so that their state is brought there once.
   AxisDivision programs, lanes;
   AxisDivision loop;  // column: what is reduced; map: axes along which work repeats (invariant.h)
   AxisDivision cut;   // map: the axis that is cut at the borders between a concat's operands; all of it is unrolled
@@ -63,6 +64,8 @@ struct Schedule {
 
   /// Returns the lanes of a tile.
   int64_t tile() const { return lanes.count(Level::lanes); }
+  /// Returns how many tiles of a row are combined with its states at once, where as many are left.
+  int64_t tiles_of_step() const;
   /// Returns the lanes that a program computes, of a map or column.
   int64_t block() const;
   /// Returns the blocks or warps that share a reduction.

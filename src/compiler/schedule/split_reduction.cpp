@@ -18,7 +18,7 @@ namespace weft::compiler {
 
 namespace {
 
-constexpr int64_t programs_wanted = 2048, most_programs = 8192, programs_of_clusters = 128;
+constexpr int64_t programs_wanted = 2048, most_programs = 8192, many_rows = programs_wanted / 4;
 // Bounds on column sums that a row kernel may compute as well (group_columns.cpp).
 constexpr int64_t least_columns = 16, most_columns = 8192;
 constexpr int64_t least_rows = 256, least_rows_of_part = 8, few_rows_of_part = 16;
@@ -49,11 +49,17 @@ bool run_of(const IrNode& reduction, const Shape& shape, Run& run) {
 // Elements that blocks reduce, one column each, in less time than a second launch takes.
 constexpr int64_t few_split_elements = int64_t{1} << 15;
 
+/// Returns whether clusters that each share a row are enough to fill a GPU.
+bool fills_by_clusters(int64_t rows, const target::Machine& machine) {
+  constexpr int64_t programs_of_clusters = 128;
+  return machine.max_cluster > 1 && rows * machine.max_cluster >= programs_of_clusters;
+}
+
 /// Returns the most parts to split a reduction into, or 1 to leave it whole. `kept`: the number of results.
 int64_t parts(const Run& run, int64_t kept, bool in_memory) {
   const int64_t rows = run.innermost ? kept : (kept + 127) / 128;  // programs without a split
   const int64_t least = run.innermost ? 4096 : 32;                 // elements of a part
-  if (rows >= programs_wanted / 4 || run.length < 4 * least) return 1;
+  if (rows >= many_rows || run.length < 4 * least) return 1;
   if (in_memory && !run.innermost && run.length * kept <= few_split_elements && run.length <= 8192) return 1;
   // A warp that reduces columns has one load a row in flight: very long columns need more warps.
   const int64_t programs =
@@ -245,7 +251,7 @@ class InterruptedReductions : StateRewriter {
  private:
   static constexpr int64_t least_length = 16;   // of columns: what they leave is then little to read again
   static constexpr int64_t least_columns = 16;  // adjacent ones: a vector of float32
-  static constexpr int64_t row_in_registers = 8192, cache_line = 128;  // of a GPU: elements, bytes
+  static constexpr int64_t cache_line = 128;    // of a GPU: bytes
 
   /// Returns whether a reduction's rows are long ones of short pieces.
   static bool is_scattered(const IrNode& node, const graph::Type& operand) {
@@ -311,8 +317,7 @@ class InterruptedReductions : StateRewriter {
 class ReductionSplitter : StateRewriter {
  public:
   ReductionSplitter(Ir ir, const target::Target& target)
-      : StateRewriter(std::move(ir)), target_(target), max_cluster_size_(target.machine().max_cluster),
-        users_(users(from_)), of_rows_(row_values(from_)) {
+      : StateRewriter(std::move(ir)), target_(target), users_(users(from_)), of_rows_(row_values(from_)) {
     for (const InlinedRegion& region : from_.regions)
       if (is_library_slope(region.name))
         for (const NodeId product : users_[region.result])
@@ -361,8 +366,7 @@ class ReductionSplitter : StateRewriter {
                              run.length >= least_rows && kept >= least_columns && kept <= most_columns &&
                              enough_beside_rows(of_rows, run.length / of_rows, kept) &&
                              reduces_row_value(from_, of_rows_, id);
-    if (id >= 0 && run.innermost && max_cluster_size_ > 1 && kept * max_cluster_size_ >= programs_of_clusters &&
-        of_whole_row(id))
+    if (id >= 0 && run.innermost && fills_by_clusters(kept, target_.machine()) && of_whole_row(id))
       return add_state(std::move(node));
     const bool with_matmul =
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
@@ -461,7 +465,6 @@ class ReductionSplitter : StateRewriter {
   }
 
   const target::Target& target_;
-  const int64_t max_cluster_size_;
   const Users users_;
   const NodeFlags of_rows_;  // row values (rewrite/row_reductions.h)
   // Matmuls multiplied by gelu's derivative: nodes of the old graph, and of the new one.
@@ -469,6 +472,10 @@ class ReductionSplitter : StateRewriter {
 };
 
 }  // namespace
+
+bool clusters_share_few(int64_t rows, const target::Machine& machine) {
+  return rows < many_rows && fills_by_clusters(rows, machine);
+}
 
 int64_t programs_of_rows(int64_t columns) {
   constexpr int64_t width_of_a_warp = 1024, chunk = 128, least_width = 64, few_registers = 256;

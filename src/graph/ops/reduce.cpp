@@ -137,6 +137,39 @@ Value at_index(const Value& v, const Node& node, ValueSpan x, const Value& index
   return select(binary(Op::eq, x[1], unreduce(index, node, x[1])), v, zeros_like(v));
 }
 
+/// Of a maximum and a sum Σ v·exp(x - maximum): the terms' exponentials. An infinite maximum counts as 0.
+Value scales(const Node& node, const Value& x, const Value& maximum) {
+  const Value infinite = binary(Op::eq, unary(Op::abs, maximum), full_like(maximum, INFINITY));
+  return exp(x - unreduce(select(infinite, zeros_like(maximum), maximum), node, x));
+}
+
+/// Each maximum moves with the elements that equal it, and a sum by -sum as its maximum moves by 1.
+Values scaled_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
+  const Value scale = scales(node, x[0], y[0]);
+  Value of_maximum = g[0], of_x, of_v;
+  if (g[1]) {
+    of_v = unreduce(g[1], node, x[0]) * scale;
+    of_x = of_v * x[1];
+    of_maximum = of_maximum ? of_maximum - g[1] * y[1] : zeros_like(g[1]) - g[1] * y[1];
+  }
+  const auto [at, count] = extremes(node, x[0], y[0]);
+  const Value moved = select(at, unreduce(divided(of_maximum, count), node, x[0]), zeros_like(x[0]));
+  return {of_x ? of_x + moved : moved, of_v};
+}
+
+Values scaled_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+  const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
+  const Value scale = scales(node, x[0], y[0]);
+  Value of_maximum, of_sum;
+  if (t[0]) {
+    const auto [at, count] = extremes(node, x[0], y[0]);
+    of_maximum = divided(total(select(at, t[0], zeros_like(t[0]))), count);
+    of_sum = total(t[0] * x[1] * scale) - of_maximum * y[1];
+  }
+  if (t[1]) of_sum = of_sum ? of_sum + total(t[1] * scale) : total(t[1] * scale);
+  return {of_maximum, of_sum};
+}
+
 Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   switch (kernel::info(node.attrs().reducer).kind) {
     case ReducerKind::sum: return {unreduce(g[0], node, x[0])};
@@ -146,6 +179,7 @@ Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
       return {select(at, unreduce(divided(g[0], count), node, x[0]), zeros_like(x[0]))};
     }
     case ReducerKind::located: return {g[0] ? at_index(unreduce(g[0], node, x[0]), node, x, y[1]) : Value{}, Value{}};
+    case ReducerKind::scaled: return scaled_vjp(node, x, y, g);
     case ReducerKind::bitwise: break;
   }
   return {Value{}};
@@ -161,6 +195,7 @@ Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
       return {divided(total(select(at, t[0], zeros_like(t[0]))), count)};
     }
     case ReducerKind::located: return {t[0] ? total(at_index(t[0], node, x, y[1])) : Value{}, Value{}};
+    case ReducerKind::scaled: return scaled_jvp(node, x, y, t);
     case ReducerKind::bitwise: break;
   }
   return {Value{}};

@@ -259,6 +259,15 @@ bool can_compile() {
   return false;
 }
 
+/// States of a maximum and a sum, several tiles a step: of given terms, and of a logsumexp and a softmax.
+Graph scaled_sums_of_rows(int64_t count, int64_t length) {
+  const Value x = param({count, length}), v = param({count, length});
+  Graph g{{x, v}, reduce_state(kernel::Reducer::logsumexp, {x, v}, {1})};
+  g.outputs.push_back(logsumexp(x, {1}, false));
+  g.outputs.push_back(softmax(v, {1}));
+  return g;
+}
+
 /// Down columns by warps of several blocks, in parts that leave rows and columns over.
 Graph shared_columns() {
   const Value x = param({2051, 136}, bfloat16), y = param({2051, 136});
@@ -279,7 +288,7 @@ TEST_CASE("sources that are rendered for a GPU give the interpreter's bits, thre
   check_bits(host, interpreted, cases());
 }
 
-TEST_CASE("rows that share a warp give the interpreter's bits") {
+TEST_CASE("rows that share a warp, and rows of several tiles a step, give the interpreter's bits") {
   if (!can_compile()) return;
   weft::test::HostCuda host;
   Interpreted interpreted;
@@ -287,7 +296,8 @@ TEST_CASE("rows that share a warp give the interpreter's bits") {
              {{"parts of a warp", rows(37, 40, bfloat16)},
               {"halves of a warp", rows(9, 384, bfloat16)},
               {"parts that walk rows", walked_rows({8, 37, 40})},
-              {"halves that walk rows", walked_rows({3, 99, 384})}});
+              {"halves that walk rows", walked_rows({3, 99, 384})},
+              {"long rows of scaled sums", scaled_sums_of_rows(2, 30001)}});
 }
 
 TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
@@ -298,6 +308,7 @@ TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
              {{"rows in parts", rows(2, 16448, bfloat16)},
               {"rows of any length", rows(1, 9001, float32)},
               {"shared columns", shared_columns()},
+              {"rows of scaled sums in parts", scaled_sums_of_rows(2, 16448)},
               {"attention of a token", one_query()}});
 }
 

@@ -101,6 +101,12 @@ Source deep() {
   return {{inputs, graph::pull_back(Values{y}, Values{g}, weights)}, {}, {}};
 }
 
+/// Rows that a block does not hold.
+Source long_row() {
+  const Value x = param({2, 30000});
+  return {{{x}, {graph::logsumexp(x, {1}, false)}}, {}, {}};
+}
+
 /// A sort of an input that lies by columns.
 Source by_columns() {
   const Value x = param({4, 16});
@@ -118,8 +124,8 @@ std::vector<Sample> samples_of_passes() {
   for (const auto& make :
        {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns, best_of_rows})
     out.push_back({make(), &target::cpu()});
-  for (const auto& make :
-       {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum, sum_of_sums})
+  for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum,
+                           sum_of_sums, long_row})
     out.push_back({make(), &simt()});
   for (const auto& make : {small_convolution, float8, keys_by_columns}) out.push_back({make(), &libraries()});
   out.push_back({deep(), &target::cpu(), Policy{.memory_budget = 1}});

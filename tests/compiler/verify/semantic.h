@@ -78,7 +78,8 @@ inline std::vector<HostTensor> evaluate(const Ir& ir, const std::vector<HostTens
     std::vector<HostTensor> in;
     for (const int input : n.inputs) in.push_back(done[static_cast<size_t>(input)]);
     if (!is_call(n.op)) {
-      done[static_cast<size_t>(id)] = graph::row(n.op).reference(n.attrs, in, std::vector{n.type})[0];
+      const std::vector<graph::Type> types = has_results(n) ? n.results : std::vector{n.type};
+      done[static_cast<size_t>(id)] = graph::row(n.op).reference(n.attrs, in, types)[static_cast<size_t>(n.output)];
       continue;
     }
     auto [known, fresh] = calls.try_emplace(call_key(n));

@@ -166,12 +166,13 @@ Lowered RowLowering::run() {
 }
 
 /// Returns the reduction order: results have equal bits if it is equal. The lanes of a row are combined by a tree as
-/// wide as a tile. Columns have one order in tiles of any width, and another in panels.
+/// wide as a tile, and the tiles of a step have one frame. Columns have one order in tiles of any width, and another in
+/// panels.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
   const int64_t sharers = schedule_.sharers();
   if (schedule_.kind == RowClass::column) return schedule_.panels() ? -2 : sharers > 1 ? -1 - sharers : -1;
-  return schedule_.tile() + ((sharers - 1) << 32);
+  return schedule_.tile() + ((schedule_.tiles_of_step() - 1) << 16) + ((sharers - 1) << 32);
 }
 
 Lowered RowLowering::finish() {
@@ -255,14 +256,7 @@ void RowLowering::lane_loop(int p) {
     return;
   }
   Value full = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), step_width}), step_width));
-  std::vector<Value> carried =
-      b.loop(lo, full, step_width, identities(p), [&](Value at, const std::vector<Value>& values) {
-        emit_.push_scope();
-        emit_.bind_lanes(lane_, at, width, no_value);
-        std::vector<Value> next = step(p, values);
-        emit_.pop_scope();
-        return next;
-      });
+  std::vector<Value> carried = whole_tiles(p, lo, full);
   int64_t end = 0, begin = 0;
   bool known = b.known(hi, end) && b.known(full, begin);
   if (!known || end > begin) {
@@ -469,65 +463,6 @@ std::vector<Value> RowLowering::identities(int p) {
       values.push_back(v);
   }
   return values;
-}
-
-/// Returns whether the statement sums products down columns, which is one fused multiply-add an element.
-bool RowLowering::sums_products(const Statement& statement) const {
-  const IrNode& node = cx_.ir[statement.root.node];
-  return cx_.target.machine().fuses_multiply_add() && schedule_.kind == RowClass::column &&
-         statement.root.kind == RootKind::reduce && node.attrs->reducer == kernel::Reducer::sum &&
-         node.type.dtype == float32;
-}
-
-/// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since
-/// they may overwrite operands in place.
-std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
-  if (!parts_.empty()) {
-    step_parts();
-    return {};
-  }
-  kernel::Builder& b = emit_.builder();
-  std::vector<Value> next;
-  std::vector<std::pair<const Statement*, Value>> stores;
-  recall(p);
-  for (const Statement& statement : statements_) {
-    if (statement.pass != p || statement.root.kind == RootKind::row) continue;
-    const IrNode& node = cx_.ir[statement.root.node];
-    if (statement.root.kind == RootKind::full) {
-      if (!cx_.has_buffer[statement.root.node]) continue;
-      stores.emplace_back(&statement,
-                          emit_.rounded(statement.root.node, emit_.make(statement.root.node, statement.root.index)));
-      emit_.define(statement.root.node, stores.back().second);
-      continue;
-    }
-    if (sums_products(statement)) {
-      next.push_back(emit_.fused_multiply_add(node.inputs[0], statement.operand, {}, carried[next.size()]));
-      continue;
-    }
-    if (statement.first_result >= 0) continue;
-    kernel::State element;
-    for (const NodeId input : node.inputs)
-      element.push_back(b.broadcast(emit_.value(input, statement.operand), {schedule_.tile()}));
-    const kernel::Reducer reducer = node.attrs->reducer;
-    if (statement.root.kind == RootKind::column) {
-      Value& sum = column_sums_[column_of(statement)];
-      sum = kernel::combine_states(b, reducer, {sum}, element)[0];
-      continue;
-    }
-    if (schedule_.kind == RowClass::row && emit_.limit() != no_value)
-      for (size_t k = 0; k < element.size(); ++k) {
-        const Dtype t = b.type(element[k]).dtype;
-        element[k] =
-            b.select(emit_.lane_mask(), element[k], b.constant(t, kernel::identity(reducer, t, k), {schedule_.tile()}));
-      }
-    size_t at = next.size();
-    for (Value v : kernel::combine_states(b, reducer, state_of(statement, carried, at), element)) next.push_back(v);
-  }
-  keep(p);
-  prefetch_next(p);
-  for (const auto& [statement, v] : stores)
-    emit_.store(statement->root.node, statement->root.index, v, cx_.streamed[statement->root.node]);
-  return next;
 }
 
 void RowLowering::finish_reductions(int p, const std::vector<Value>& carried) {

@@ -61,6 +61,14 @@ class RowLowering {
   void hoist(int p, const std::vector<ix::Expr>& varying);
   std::vector<kernel::Value> identities(int p);
   std::vector<kernel::Value> step(int p, const std::vector<kernel::Value>& carried);
+  int64_t tiles_of_pass(int p) const;
+  kernel::State element_of(const Statement& statement);
+  using Stores = std::vector<std::pair<const Statement*, kernel::Value>>;
+  void full_root(const Statement& statement, Stores& stores);
+  void store(const Stores& stores);
+  std::vector<kernel::Value> step_of_tiles(int p, kernel::Value first, const std::vector<kernel::Value>& carried);
+  std::vector<kernel::Value> whole_tiles(int p, kernel::Value lo, kernel::Value hi,
+                                         kernel::Value base = kernel::no_value);
   const IrNode& node_of(const Statement& statement) const { return cx_.ir[statement.root.node]; }
   std::vector<Dtype> state_dtypes(const Statement& statement) const;
   kernel::State state_of(const Statement& statement, const std::vector<kernel::Value>& carried, size_t& next) const;
@@ -163,7 +171,7 @@ class RowLowering {
   // Rows shared by a cluster: elements of the current part, and how much further its scratch begins than its lanes.
   kernel::Value part_count_ = kernel::no_value, scratch_shift_ = kernel::no_value;
   std::vector<std::vector<kernel::Ref>> sums_;  // by statement: scratch for the components of all parts' states
-  std::vector<std::pair<const Statement*, kernel::Value>> late_stores_;  // stored after the last parallel loop
+  Stores late_stores_;                          // stored after the last parallel loop
   std::vector<Reused> reused_;
   std::map<std::pair<NodeId, std::vector<const ix::Node*>>, Seen> seen_;
   std::vector<std::pair<NodeId, std::vector<ix::Expr>>> first_loads_;  // loads of pass 0

@@ -30,19 +30,14 @@ std::vector<Value> RowLowering::part_loop(int p, Value first, Value count) {
   hoist(p, {lane_});
   const Value step_width = b.index(width),
               full = b.mul(b.scalar(kernel::ScalarOp::floordiv, {count, step_width}), step_width);
-  const auto tile = [&](Value at, Value limit, const std::vector<Value>& carried) {
-    emit_.push_scope();
-    emit_.bind_lanes(lane_, b.add(first, at), width, limit);
-    std::vector<Value> next = step(p, carried);
-    emit_.pop_scope();
-    return next;
-  };
-  std::vector<Value> carried =
-      b.loop(b.index(0), full, step_width, identities(p),
-             [&](Value at, const std::vector<Value>& values) { return tile(at, no_value, values); });
+  const std::vector<Value> carried = whole_tiles(p, b.index(0), full, first);
   int64_t end = 0, begin = 0;
   if (b.known(count, end) && b.known(full, begin) && begin == end) return carried;
-  return tile(full, b.sub(count, full), carried);
+  emit_.push_scope();
+  emit_.bind_lanes(lane_, b.add(first, full), width, b.sub(count, full));
+  std::vector<Value> last = step(p, carried);
+  emit_.pop_scope();
+  return last;
 }
 
 /// Runs pass p as one parallel loop, then combines the parts' results of each reduction.

@@ -22,6 +22,7 @@ int64_t RowLowering::rows_of_program() const {
       !all_static(group_.domain))
     return 0;
   const int last = passes_ - 1;
+  if (tiles_of_pass(last - 1) > 1) return 0;  // one tile at a time costs more than it hides
   bool stores = false;
   for (const Statement& statement : statements_) {
     if (statement.pass != last || statement.root.kind == RootKind::row) continue;

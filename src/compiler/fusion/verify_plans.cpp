@@ -40,6 +40,13 @@ Axes axes_of(const Shape& shape, const std::vector<int64_t>& strides) {
   return canonical(std::move(out));
 }
 
+/// Returns how far the last element of axes lies behind their first.
+int64_t furthest(const Axes& axes) {
+  int64_t at = 0;
+  for (const auto& [extent, stride] : axes) at += std::max<int64_t>(0, (extent - 1) * stride);
+  return at;
+}
+
 /// Returns whether movement leads from `base` to `node`.
 bool moves_to(const Ir& ir, NodeId node, NodeId base) {
   while (node != base && is_movement(ir[node].op) && ir[node].op != Op::concat) node = ir[node].inputs[0];
@@ -137,18 +144,23 @@ class DotVerifier {
                "a matmul's operand lies as its descriptor says", operand);
   }
 
-  /// Requires that each array exists, has its step's dtype, and is not read past its end.
+  /// Requires that each array exists, has its step's dtype, and is not read past its last element, wherever its strides
+  /// place that.
   void reach(const std::vector<kernel::EpilogueOperand>& operands, const std::vector<OperandView>& views, int64_t m,
              int64_t n, const char* rule) const {
     require(operands.size() == views.size(), rule);
     for (size_t k = 0; k < operands.size(); ++k) {
       const kernel::EpilogueOperand& x = operands[k];
-      const graph::Type& type = ir_[views[k].node].type;
-      int64_t last = views[k].offset + (m - 1) * x.m + (n - 1) * x.n;
-      for (size_t axis = 0; axis < x.batch.size(); ++axis) last += (desc_.batch[axis] - 1) * x.batch[axis];
+      const NodeId node = views[k].node;
+      const graph::Type& type = ir_[node].type;
+      Axes read{{m, x.m}, {n, x.n}}, stored;
+      for (size_t axis = 0; axis < x.batch.size(); ++axis) read.emplace_back(desc_.batch[axis], x.batch[axis]);
+      for (size_t axis = 0; axis < type.shape.size(); ++axis)
+        stored.emplace_back(type.shape[axis].bound(), c_.grouping.strides[node][axis]);
+      const bool inside = views[k].offset + furthest(read) <= furthest(stored);
       c_.require(type.dtype == x.dtype && x.batch.size() == desc_.batch.size() &&
-                     (last < volume(type.shape) || volume(ir_[result_].type.shape) == 0 || desc_.k == 0),
-                 rule, views[k].node);
+                     (inside || volume(ir_[result_].type.shape) == 0 || desc_.k == 0),
+                 rule, node);
     }
   }
 

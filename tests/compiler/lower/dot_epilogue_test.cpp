@@ -368,3 +368,20 @@ TEST_CASE("an operand that is stored anyway, or that many read, is not computed 
   CHECK(count({dot(x, wide, {1}, {0}), wide}) == 2);
   CHECK(count({dot(x, exp(wide), {1}, {0})}) == 2);  // too long for each element that is loaded
 }
+
+TEST_CASE("operands beside a matmul are read wherever their strides place them") {
+  const Value x = parameter({{6, 5}, float32}), w = parameter({{5, 7}, float16}), bias = parameter({{7}, float32}),
+              r = parameter({{6, 7}, float32});
+  const Graph g{{x, w, bias, r}, {dot(x, cast(w, float32), {1}, {0}) + broadcast(bias, {6, 7}) + r}};
+  Random random(3);
+  std::vector<HostTensor> inputs;
+  for (const Value& v : g.inputs) inputs.push_back(graph::testing::random_tensor(random, v.type()));
+  const std::vector<HostTensor> expected = evaluate_reference(g, inputs);
+  const std::vector<Strides> strides{{6, 1}, {2, 11}, {3}, {1, 8}};  // with holes, and by columns
+  for (const bool libraries : {false, true}) {
+    compiler::Policy policy;
+    policy.libraries = libraries;
+    const auto got = compiler::testing::compile_and_run(g, inputs, strides, policy).outputs;
+    CHECK(compiler::testing::difference(got[0], expected[0], 4, 1e-5) == "");
+  }
+}

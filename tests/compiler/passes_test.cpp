@@ -140,6 +140,8 @@ TEST_CASE("updates are made in place where that is safe, and through a copy wher
   cases.push_back({"another reader that can run before", {{p, g}, {p - g, graph::sum(p * p, {0})}}, 0});
   cases.push_back({"read at another place", {{square, square + 0.0}, {}}, 1});
   cases.back().graph = {{square}, {permute(square, {1, 0}) + square}};
+  Value none = param({3, 0});
+  cases.push_back({"no elements to copy", {{none}, {cumulative(kernel::Reducer::sum, none, 1)}}, 0});
   for (const Case& c : cases) {
     Source source{c.graph, {}, {{0, 0}}};
     auto program = build(source, weft::test::target_under_test());

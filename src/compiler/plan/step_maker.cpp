@@ -58,6 +58,7 @@ StepMaker::CodeWork StepMaker::work(GroupId g, const std::vector<NodeId>& nodes,
 }
 
 void StepMaker::copy(NodeId from, NodeId to) {
+  if (bytes(from) == 0) return;  // an array without elements
   Step step;
   step.kind = Step::Kind::copy;
   step.name = fmt::format("copy %{} to %{}", from, to);

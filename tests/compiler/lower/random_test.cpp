@@ -16,17 +16,6 @@ using namespace weft::compiler::testing;
 
 namespace {
 
-/// A GPU whose kernels are interpreted.
-class Interpreted final : public weft::test::SimtTarget {
- public:
-  std::string fingerprint() const override { return "interpreted"; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    std::vector<std::shared_ptr<const target::Executable>> out;
-    for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
-    return out;
-  }
-};
-
 Value param(Shape shape, Dtype dtype = float32) { return parameter({std::move(shape), dtype}); }
 
 /// The elements that are kept: those whose word is below 0.8 · 2^32.
@@ -97,7 +86,7 @@ Draws draws(const Graph& g) {
 }  // namespace
 
 TEST_CASE("a mask is made of the generator's words, whatever the kernel, its tiles and the number of words") {
-  Interpreted gpu;
+  InterpretedMachine gpu(weft::test::SimtTarget().machine());
   for (target::Target* target : {static_cast<target::Target*>(&gpu), &target::cpu()})
     for (const Shape& shape :
          {Shape{6, 10, 40}, {2, 512}, {16, 600}, {5, 7, 33}, {1, 64}, {8, 4100}, {4, 4096}, {2, 1}})

@@ -1,0 +1,143 @@
+// Random programs: what fusion makes of them computes what their operators compute one by one, within the errors that
+// the table allows, and in no more launches.
+#include <array>
+#include <map>
+
+#include "compiler/lower/interpreted.h"
+#include "compiler/null_machine.h"
+#include "compiler/random_program.h"
+#include "compiler/simt_target.h"
+
+using namespace weft;
+using namespace weft::compiler;
+using namespace weft::compiler::testing;
+using graph::Graph;
+using graph::Op;
+using graph::Value;
+using graph::Values;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int programs = 100;
+#else
+constexpr int programs = 2000;
+#endif
+
+/// One program of so many is compiled to machine code; the others' kernels are interpreted, which gives the same bits
+/// in a tenth of the time.
+constexpr int compiled_of = 4;
+
+std::vector<HostTensor> run(const RandomProgram& p, target::Target& target, const Policy& policy) {
+  std::vector<graph::Storage> storages;
+  for (size_t k = 0; k < p.inputs.size(); ++k)
+    storages.push_back(to_storage(p.inputs[k], p.source.layouts.empty() ? Strides{} : p.source.layouts[k].strides));
+  const std::vector<graph::Storage> results = build(p.source, target, policy)->run(storages);
+  std::vector<HostTensor> out;
+  for (size_t k = 0; k < results.size(); ++k) out.push_back(from_storage(results[k], p.source.graph.outputs[k].type()));
+  return out;
+}
+
+/// Returns whether a value is a view of its operand, for which nothing runs.
+bool is_view(const Value& v) {
+  switch (v.node->op()) {
+    case Op::reshape:
+    case Op::permute:
+    case Op::broadcast:
+    case Op::slice:
+    case Op::window:
+    case Op::stop_gradient:
+    case Op::depends: return true;
+    default: return v.node->inputs().empty();
+  }
+}
+
+/// Counts the launches, library calls and copies of each operator of a graph as a program of its own, added up.
+class OneByOne {
+ public:
+  explicit OneByOne(target::Target& target) : target_(target) {}
+
+  int count(const Source& source) {
+    const Graph inlined = graph::inline_composites(source.graph);
+    int sum = static_cast<int>(source.updates.size());  // new states that are copied into the places of the old
+    for (const auto& node : graph::topological(inlined.outputs))
+      if (!is_view({node, 0})) sum += alone(*node);
+    for (const Value& v : inlined.outputs) sum += is_view(v);
+    return sum;
+  }
+
+ private:
+  /// Returns the operand in a program of its operator alone: constants stay what they are.
+  static Value operand(const Value& v, Values& inputs) {
+    if (v.node->op() == Op::constant) return v;
+    if (v.node->op() == Op::broadcast && v.node->inputs()[0].node->op() == Op::constant) return v;
+    return inputs.emplace_back(graph::parameter(v.type(), static_cast<int64_t>(inputs.size())));
+  }
+  int alone(const graph::Node& node) {
+    Source source;
+    Values operands;
+    for (const Value& v : node.inputs()) operands.push_back(operand(v, source.graph.inputs));
+    source.graph.outputs = graph::make_all(node.op(), operands, node.attrs());
+    const auto [known, added] = known_.try_emplace(graph::digest(source.graph), 0);
+    if (added) known->second = std::max(1, build(source, target_)->stats().count());
+    return known->second;
+  }
+
+  target::Target& target_;
+  std::map<Digest, int> known_;
+};
+
+}  // namespace
+
+TEST_CASE("random programs compute what their operators compute one by one, by schedules of CPUs and of GPUs") {
+  constexpr int64_t bytes = 1 << 18;  // more than any array here has
+  InterpretedMachine avx2(target::stated_machine("avx2"), bytes), gpu(weft::test::SimtTarget().machine(), bytes),
+      clusters(weft::test::SimtTarget(8, 16).machine(), bytes);
+  const std::array<target::Target*, 3> interpreted{&avx2, &gpu, &clusters};
+  size_t compared = 0, all = 0;
+  for (int seed = 0; seed < programs; ++seed) {
+    RandomProgram p = random_program(static_cast<uint64_t>(seed));
+    CAPTURE(seed);
+    INFO(graph::print(p.source.graph));
+    target::Target& target = seed % compiled_of == 0 ? weft::test::target_under_test() : *interpreted[seed % 3];
+    Policy policy;
+    policy.libraries = seed % 3 != 0;
+    std::vector<HostTensor> got;
+    try {
+      got = run(p, target, policy);
+    } catch (const std::exception& e) {
+      FAIL_CHECK(std::string(e.what()));
+      continue;
+    }
+    for (size_t k = 0; k < got.size(); ++k) {
+      const Bounded& expected = p.expected(p.source.graph.outputs[k]);
+      CHECK_MESSAGE(outside(got[k], expected) == "", "output ", k);
+      for (const double r : expected.radius) compared += std::isfinite(r);
+      all += expected.radius.size();
+    }
+  }
+  CHECK(static_cast<double>(compared) > 0.95 * static_cast<double>(all));
+}
+
+TEST_CASE("random programs have no more launches than their operators one by one") {
+  weft::test::NullMachine avx2("avx2"), h200("NVIDIA H200");
+  for (weft::test::NullMachine* target : {&avx2, &h200}) {
+    OneByOne unfused(*target);
+    int fused = 0, bound = 0;
+    for (int seed = 0; seed < programs; ++seed) {
+      const RandomProgram p = random_program(static_cast<uint64_t>(seed));
+      CAPTURE(seed);
+      CAPTURE(target->machine().name);
+      INFO(graph::print(p.source.graph));
+      try {
+        const std::shared_ptr<const Program> program = build(p.source, *target);
+        const int most = unfused.count(p.source), count = program->stats().count();
+        CHECK_MESSAGE(count <= most, program->print("plan"));
+        fused += count, bound += most;
+      } catch (const std::exception& e) {
+        FAIL_CHECK(std::string(e.what()));
+      }
+    }
+    CHECK(fused < 0.6 * bound);
+  }
+}

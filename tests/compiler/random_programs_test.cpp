@@ -141,3 +141,19 @@ TEST_CASE("random programs have no more launches than their operators one by one
     CHECK(fused < 0.6 * bound);
   }
 }
+
+TEST_CASE("what all lanes of a padded tile read lies inside of its array, wherever no lane wants it") {
+  // Of the result's 4 × 4 elements the first row and the last column are padding; a row of x shares an element of r.
+  const Value x = graph::parameter({{3, 3}, float32}), r = graph::parameter({{3, 1}, float32});
+  for (const bool above : {true, false}) {
+    const Value y = graph::pad(graph::exp(x - graph::broadcast(r, {3, 3})), {above, 0}, {!above, 1});
+    RandomProgram p{{{{x, r}, {y}}, {}, {}}, {}, {}};
+    graph::testing::Random random(5);
+    for (const Value& v : {x, r}) {
+      p.inputs.push_back(graph::testing::random_tensor(random, v.type()));
+      p.expected.give(v, p.inputs.back());
+    }
+    InterpretedMachine avx2(target::stated_machine("avx2")), gpu(weft::test::SimtTarget().machine());
+    for (InterpretedMachine* target : {&avx2, &gpu}) CHECK(outside(run(p, *target, {})[0], p.expected(y)) == "");
+  }
+}

@@ -321,6 +321,19 @@ Value Emitter::fused_multiply_add(NodeId product, const std::vector<Expr>& index
   return b_.scalar(ScalarOp::fma, {a, b, sum});
 }
 
+Value Emitter::inside(NodeId node, Expr offset) {
+  const Shape& shape = cx_.ir[node].type.shape;
+  int64_t first = 0, last = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const int64_t reach = (shape[axis].bound() - 1) * cx_.grouping.strides[node][axis];
+    (reach < 0 ? first : last) += reach;
+  }
+  Value at = index_value(offset);
+  if (offset->max > last) at = b_.min(at, b_.index(last));
+  if (offset->min < first) at = b_.max(at, b_.index(first));
+  return at;
+}
+
 Value Emitter::load(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   kernel::Ref ref = param(node, false);
@@ -332,9 +345,9 @@ Value Emitter::load(NodeId node, const std::vector<Expr>& index, Expr valid) {
     v = b_.load(staged->second.first, staged->second.second, {width_}, {1});
   } else if (!on_lanes(offset)) {
     // One element for all lanes. If it may not exist, SIMT lanes do not read, and a CPU reads element 0 instead, whose
-    // value is unused.
-    Value at = index_value(offset);
+    // value is unused. If only some lanes want it, all read it, or another element where none does.
     const bool guarded = valid && !on_lanes(valid);
+    Value at = valid && !guarded ? inside(node, offset) : index_value(offset);
     if (guarded && cx_.target.machine().masks_loads()) v = b_.gather(ref, at, predicate(valid));
     else v = b_.load(ref, guarded ? b_.select(predicate(valid), at, b_.index(0)) : at, {}, {}, {}, {}, streaming_);
   } else if (auto form = lane_form(offset); form && (!valid || !on_lanes(valid))) {

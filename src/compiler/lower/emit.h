@@ -131,6 +131,7 @@ class Emitter {
   kernel::Value philox(kernel::Value key0, kernel::Value key1, ix::Expr at);
   kernel::Value elementwise(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value load(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  kernel::Value inside(NodeId node, ix::Expr offset);  // moved into the node's memory where it may lie outside
   kernel::Value iota(ix::Expr e, Dtype dtype);
   kernel::Value narrowed(kernel::Value v, Dtype dtype);  // rounded to dtype, in its compute dtype
   kernel::Value broadcast_lanes(kernel::Value v);        // to [width]

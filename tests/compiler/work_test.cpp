@@ -45,6 +45,12 @@ TEST_CASE("work: reductions, slices and gathers count what is looked at") {
   const auto sliced = steps_of({a}, {slice(a, {0, 0}, {2, 50}) + 1.0});
   REQUIRE(sliced.size() == 1);
   CHECK(sliced[0].bytes == 4.0 * (100 + 100));
+  const auto halves = steps_of({a}, {slice(a, {0, 0}, {64, 25}) * slice(a, {0, 25}, {64, 25})});
+  REQUIRE(halves.size() == 1);
+  CHECK(halves[0].bytes == 4.0 * (3200 + 1600));
+  const auto differences = steps_of({a}, {slice(a, {1, 0}, {63, 50}) - slice(a, {0, 0}, {63, 50})});
+  REQUIRE(differences.size() == 1);
+  CHECK(differences[0].bytes == 4.0 * (3200 + 63 * 50));
   const Value rows = parameter_of({3}, 1, int32);
   const auto taken = steps_of({a, rows}, {take(a, rows, 0) * 2.0});
   REQUIRE(taken.size() == 1);

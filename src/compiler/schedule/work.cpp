@@ -161,11 +161,24 @@ class Walk {
     descend(node, count);
   }
 
+  /// Returns how many elements all slices of a slice's operand read: two of them seldom read the same ones.
+  double read_by_slices(NodeId slice, double count) {
+    std::map<NodeId, double>& all = slices_[cx_.ir[slice].inputs[0]];
+    all[slice] = count;
+    double sum = 0;
+    for (const auto& [node, elements] : all) sum += elements;
+    return sum;
+  }
+
   void descend(NodeId node, double count) {
     const IrNode& n = cx_.ir[node];
     const bool part = is_movement(n.op) || is_elementwise(n.op);
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.op == Op::scatter && k == 0) continue;  // already in the result's buffer
+      if (n.op == Op::slice) {
+        look(n.inputs[k], read_by_slices(node, count));
+        continue;
+      }
       const bool sparse = part || (n.op == Op::gather && k == 0);
       look(n.inputs[k], sparse ? count : elements(n.inputs[k]));
     }
@@ -173,7 +186,8 @@ class Walk {
 
   const BufferView& cx_;
   std::set<NodeId> own_;
-  std::map<NodeId, double> seen_;  // by node: elements
+  std::map<NodeId, double> seen_;                      // by node: elements
+  std::map<NodeId, std::map<NodeId, double>> slices_;  // by operand: elements that each slice of it reads
   GroupWork work_;
 };
 

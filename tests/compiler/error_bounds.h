@@ -237,12 +237,22 @@ class BoundedEvaluation {
         return reach > 0 && std::abs(in[0]->value.data[k].real() - in[1]->value.data[k].real()) <= reach;
       }
       case Op::div:
-      case Op::floordiv:
-      case Op::mod: return at_zero(*in[1]);
+      case Op::floordiv: return at_zero(*in[1]);
+      case Op::mod: return at_zero(*in[1]) || jumps(*in[0], *in[1], k);
       case Op::recip: return at_zero(*in[0]);
       case Op::cast: return n.types()[0].dtype == bool_ && at_zero(*in[0]);
       default: return false;
     }
+  }
+
+  /// Returns whether an interval of quotients holds an integer, where the remainder jumps.
+  static bool jumps(const Bounded& a, const Bounded& b, size_t k) {
+    if (a.radius[k] + b.radius[k] == 0) return false;
+    double low = unknown, high = -unknown;
+    for (const double x : {a.value.data[k].real() - a.radius[k], a.value.data[k].real() + a.radius[k]})
+      for (const double y : {b.value.data[k].real() - b.radius[k], b.value.data[k].real() + b.radius[k]})
+        low = std::min(low, x / y), high = std::max(high, x / y);
+    return std::ceil(low) <= high;
   }
 
   /// Returns for each element of a reduction's operand the element of the result that it goes to.

@@ -134,6 +134,8 @@ TEST_CASE("every variant of a group computes the same; bit by bit where nothing 
   add("across", {x + permute(z, {1, 0})}, {x, z}, {random_tensor({300, 193}), random_tensor({193, 300})}, true, 0);
   add("gathered", {take(x, i, 0) * y}, {x, y, i},
       {random_tensor({300, 193}), random_tensor({300, 193}), random_tensor({300}, int32, 300)}, true, 0);
+  Value deep = parameter({{600, 520}, float32});  // panels on a CPU
+  add("panels", {sum(deep, {0})}, {deep}, {random_tensor({600, 520})}, false, 2000);
   Value h = parameter({{400, 256}, bfloat16});
   add("half", {exp(h) * h}, {h}, {random_tensor({400, 256}, bfloat16)}, true, 1);
   int others = 0;

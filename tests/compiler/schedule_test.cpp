@@ -86,6 +86,14 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
     CAPTURE(text);
     CHECK(why(text) != "");
   }
+  const target::Machine& avx2 = target::stated_machine("avx2");
+  const auto panels = [&](const char* loop) {
+    return why_illegal(schedule("column;lanes=0:grid1,serial2,lanes32;loop=1:" + std::string(loop), group), group,
+                       avx2);
+  };
+  CHECK(panels("serial38,unroll8") == "");
+  CHECK(panels("warps1,serial38,unroll8") == "");
+  CHECK(panels("warps2,serial19,unroll8") != "");  // one program walks all of a panel
   Schedule beyond = *parse_schedule("row;programs=0:grid64;lanes=2:lanes512");
   CHECK_FALSE(set_extents(beyond, group));
 }

@@ -199,6 +199,7 @@ std::string why_formless(const Schedule& s, const Group& group) {
   }
   const bool fixed = s.sharers() > 1 || s.panels() || s.gemv() || !s.cut.axes.empty() || s.lanes.copies_apart() > 1 ||
                      s.programs.copies_apart() > 1 || (s.kind == RowClass::map && !s.loop.axes.empty());
+  if (s.panels() && s.sharers() > 1) return "panels of columns are not shared";
   if (fixed && !all_static(group.domain)) return "only static extents are shared, copied or cut";
   if (s.any_length && (s.kind != RowClass::map || !s.programs.axes.empty() || fixed))
     return "only a flat map serves all lengths";

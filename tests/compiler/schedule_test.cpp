@@ -88,8 +88,8 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
   }
   const target::Machine& avx2 = target::stated_machine("avx2");
   const auto panels = [&](const char* loop) {
-    return why_illegal(schedule("column;lanes=0:grid1,serial2,lanes32;loop=1:" + std::string(loop), group), group,
-                       avx2);
+    const std::string text = fmt::format("column;lanes=0:grid1,serial2,lanes32;loop=1:{}", loop);
+    return why_illegal(schedule(text.c_str(), group), group, avx2);
   };
   CHECK(panels("serial38,unroll8") == "");
   CHECK(panels("warps1,serial38,unroll8") == "");

@@ -461,4 +461,20 @@ std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const
   return legal;
 }
 
+std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping, const Group& group,
+                                          target::Target& target, size_t most) {
+  std::vector<Schedule> found = schedules_of(ir, grouping, group, target);
+  std::set<std::string> known;
+  for (const Schedule& schedule : found) known.insert(compiler::to_string(schedule));
+  for (size_t k = 0; k < found.size() && found.size() < most; ++k)
+    for (Schedule& next : neighbours(found[k])) {
+      Group own = group.copy();
+      if (found.size() < most && known.insert(compiler::to_string(next)).second &&
+          apply(next, ir, grouping, own, target))
+        found.push_back(std::move(next));
+    }
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
 }  // namespace weft::compiler

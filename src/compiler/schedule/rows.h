@@ -45,6 +45,11 @@ Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, tar
 /// axes if its strides do not make it too expensive to be worth measuring.
 std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const Group& group, target::Target& target);
 
+/// Returns legal schedules of the group that repeated moves to neighbours reach from those of schedules_of, nearest
+/// first, at most so many.
+std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping, const Group& group,
+                                          target::Target& target, size_t most);
+
 /// Cuts the group's domain as the schedule says and fills in what its text does not hold. Returns false if the group
 /// cannot have the schedule on the target.
 bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);

@@ -36,6 +36,7 @@ class GroupTuner {
   GroupTuner(const LowerContext& cx, const Grouping& grouping, const Policy& policy)
       : cx_(cx), grouping_(grouping), policy_(policy) {}
   TunedGroups run(const std::vector<GroupId>& order);
+  std::vector<TuneItem> search(const std::vector<GroupId>& order, size_t most);
 
  private:
   const Group& group(GroupId g) const { return grouping_.groups[g]; }
@@ -59,6 +60,7 @@ class GroupTuner {
   const LowerContext& cx_;
   const Grouping& grouping_;
   const Policy& policy_;
+  size_t most_ = 0;  // schedules of a search; 0: the rules' choice and its neighbours
   std::vector<Family> families_;
   TunedGroups result_;
 };
@@ -115,7 +117,8 @@ Digest GroupTuner::key(const Family& family) {
 
 void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
   std::vector<Variant> variants{{}};
-  for (Schedule& schedule : schedules_of(cx_.ir, grouping_, it, cx_.target))
+  for (Schedule& schedule : most_ > 0 ? reachable_schedules(cx_.ir, grouping_, it, cx_.target, most_)
+                                      : schedules_of(cx_.ir, grouping_, it, cx_.target))
     variants.push_back({false, std::move(schedule)});
   std::vector<Digest> seen;
   for (const Variant& variant : variants) {
@@ -273,7 +276,21 @@ TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   return std::move(result_);
 }
 
+std::vector<TuneItem> GroupTuner::search(const std::vector<GroupId>& order, size_t most) {
+  most_ = most;
+  find_families(order);
+  std::vector<TuneItem> items;
+  for (const Family& family : families_)
+    if (group(family.largest).kind == Group::Kind::rows) items.push_back(item(family));
+  return items;
+}
+
 }  // namespace
+
+std::vector<TuneItem> search_items(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
+                                   const Policy& policy, size_t most) {
+  return GroupTuner(cx, grouping, policy).search(order, most);
+}
 
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         const Policy& policy) {

@@ -6,6 +6,7 @@
 
 #include "compiler/lower/memo.h"
 #include "compiler/program.h"
+#include "compiler/tune/tune.h"
 
 namespace weft::compiler {
 
@@ -19,6 +20,11 @@ struct TunedGroups {
 /// Chooses a variant for each group. `order`: the groups that are lowered.
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         const Policy& policy);
+
+/// Returns the groups of rows, each with at most `most` of the schedules that repeated moves to neighbours reach from
+/// the rules' choice: what a search measures.
+std::vector<TuneItem> search_items(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
+                                   const Policy& policy, size_t most);
 
 /// Lists the groups that do not run as the rules say, then the choices that were looked up or measured.
 std::string print(const TunedGroups& tuned);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -25,8 +26,7 @@ using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 constexpr std::string_view tuner_version = "2 ";  // raise it when schedules or measurements change their meaning
 // A challenger must take less than this share of the rules' time, in the median and at best.
 constexpr double margin = 0.95;
-constexpr double seconds_of_an_item = 0.03;  // spent on repeats of an item
-constexpr size_t most_repeats = 9, least_repeats = 3;
+constexpr size_t least_repeats = 3;
 constexpr double runs_of_a_candidate = 6;   // including the time to fill and compare, at least
 constexpr double hopeless = 1.5;            // times the best first time: slower candidates are not timed again
 constexpr size_t kernels_for_a_thread = 2;  // kernels that are compiled before the first of them is measured
@@ -124,9 +124,9 @@ std::vector<Executables> compile(std::span<const TuneItem> items, target::Target
 class Contest {
  public:
   /// After `deadline`, candidates that have not run yet are not tried, and no more repeats begin.
-  Contest(const TuneItem& item, const Executables& executables, Clock::time_point deadline,
+  Contest(const TuneItem& item, const Executables& executables, const TuneEffort& effort, Clock::time_point deadline,
           runtime::Accelerator* device)
-      : item_(item), executables_(executables), deadline_(deadline), bench_(item, device),
+      : item_(item), executables_(executables), effort_(effort), deadline_(deadline), bench_(item, device),
         runners_(item.candidates.size()) {}
 
   TuneResult run() {
@@ -185,8 +185,8 @@ class Contest {
       }
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (r == 0)
-        repeats =
-            std::clamp(static_cast<size_t>(seconds_of_an_item / std::max(elapsed, 1e-6)), least_repeats, most_repeats);
+        repeats = std::clamp(static_cast<size_t>(effort_.seconds_of_an_item / std::max(elapsed, 1e-6)), least_repeats,
+                             effort_.most_repeats);
     }
   }
 
@@ -197,6 +197,9 @@ class Contest {
     const double least = runners_[0].least() * margin;  // the median alone may be disturbed by another process
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
+      const bool timed = runner.dropped.empty();
+      result.times.push_back(
+          {runner.dropped, timed ? runner.median() : 0, timed ? runner.least() : 0, runner.seconds.size()});
       result.note +=
           fmt::format("{} {} {}", k ? "," : "", to_string(item_.candidates[k].variant),
                       runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
@@ -212,17 +215,19 @@ class Contest {
 
   const TuneItem& item_;
   const Executables& executables_;
+  const TuneEffort& effort_;
   Clock::time_point deadline_;
   TuneBench bench_;
   std::vector<Runner> runners_;
   std::vector<std::vector<char>> expected_;
 };
 
-TuneResult contest(const TuneItem& item, const Executables& executables, double seconds, runtime::Accelerator* device) {
+TuneResult contest(const TuneItem& item, const Executables& executables, const TuneEffort& effort, double seconds,
+                   runtime::Accelerator* device) {
   try {
     const auto time_left =
         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
-    return Contest(item, executables, Clock::now() + time_left, device).run();
+    return Contest(item, executables, effort, Clock::now() + time_left, device).run();
   } catch (const std::exception& e) {  // no memory for the buffers
     return {Variant{}, item.name + ": not measured: " + e.what()};
   }
@@ -246,7 +251,7 @@ std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy) 
   return find(key_with_threads(key), policy);
 }
 
-std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target) {
+std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target, const TuneEffort& effort) {
   const std::lock_guard lock(state().measuring);
   const runtime::Span span("compiler", "measure");
   double& spent = state().spent;
@@ -257,7 +262,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
     const TuneItem& item = items[k];
     const auto start = Clock::now();
     const double expected = runs_of_a_candidate * static_cast<double>(item.candidates.size()) * item.seconds;
-    if (spent >= state().budget || spent + expected > state().budget) {
+    if (effort.recorded && (spent >= state().budget || spent + expected > state().budget)) {
       results.push_back({Variant{}, item.name + ": no time left to measure"});
       if (!same_bits(item)) record(item.key, {});
       continue;
@@ -266,7 +271,9 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
       first = k;
       executables = compile(some_items(std::span(items).subspan(k)), target);
     }
-    results.push_back(contest(item, executables[k - first], state().budget - spent, target.device()));
+    const double left = effort.recorded ? state().budget - spent : INFINITY;
+    results.push_back(contest(item, executables[k - first], effort, left, target.device()));
+    if (!effort.recorded) continue;
     record(same_bits(item) ? key_with_threads(item.key) : item.key, results.back().variant);
     spent += std::chrono::duration<double>(Clock::now() - start).count();
   }

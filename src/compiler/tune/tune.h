@@ -56,9 +56,24 @@ struct TuneItem {
   double seconds = 0;  // rough estimate for one run
 };
 
+/// The measured times of a candidate.
+struct TuneTime {
+  std::string dropped;           // why it was not timed
+  double median = 0, least = 0;  // seconds
+  size_t repeats = 0;
+};
+
 struct TuneResult {
   Variant variant;
-  std::string note;  // "map_7: rules 0.120 ms, map;programs=…;lanes=… 0.131, … wrong -> rules"
+  std::string note;                  // "map_7: rules 0.120 ms, map;programs=…;lanes=… 0.131, … wrong -> rules"
+  std::vector<TuneTime> times = {};  // of the candidates, in their order
+};
+
+/// How much measuring may cost.
+struct TuneEffort {
+  double seconds_of_an_item = 0.03;  // spent on repeats
+  size_t most_repeats = 9;
+  bool recorded = true;  // results are kept, and their cost counts against the process's budget
 };
 
 /// Returns a variant as one word, "rules", "own" or the text of its schedule, as choices are recorded.
@@ -70,9 +85,10 @@ std::optional<Variant> parse_variant(std::string_view text);
 /// mode allows.
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy);
 
-/// Measures the items one after another, as long as the process's time budget lasts, and records the results. Errors of
-/// candidates are noted, not thrown.
-std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target);
+/// Measures the items one after another, as long as the process's time budget lasts, and records the results, unless
+/// the effort says otherwise. Errors of candidates are noted, not thrown.
+std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target,
+                                const TuneEffort& effort = {});
 
 /// Returns all choices of this process and of the default policy, as lines "key variant", for a checkpoint;
 /// parse_tuning_choices reads them back, and throws std::invalid_argument for any other text.

@@ -264,6 +264,8 @@ constexpr Bench benches[] = {
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"cost", "predicted times of all kernels that the other benchmarks run, against measured ones", bench_cost},
+    {"schedules", "the schedules of twenty kernels that the rules choose, against all that are near them",
+     bench_schedules},
     {"models", "training steps of models that users bring (docs/workloads.md), on either device", bench_models},
     {"operations", "single operations that users bring, on either device", bench_operations},
     {"random", "random graphs of maps, reductions, matmuls, gathers and transposes", bench_random},
@@ -340,7 +342,8 @@ Command bench_command() {
           "of bench kernels: " + fmt::format("{}", fmt::join(kernel_bench_models(), ", ")))
       .one_of(kernel_bench_models());
   set.add("only", "NAME", &options->only,
-          "of bench models and operations: the workload of that name alone; of bench compile: that many layers alone");
+          "of bench models and operations: the workload of that name alone; of bench compile: that many layers alone; "
+          "of bench schedules: that kernel alone");
   set.add("sizes", "DEVICE", &options->sizes, "of the same: the sizes of gpu, cpu or tiny")
       .one_of({"gpu", "cpu", "tiny"})
       .defaults_to("those of the device");

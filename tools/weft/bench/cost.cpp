@@ -24,7 +24,7 @@ constexpr size_t least_runs = 5;      // of a step, of which the shortest counts
 constexpr size_t least_kernels = 20;  // of a class, for figures of their own
 
 // They compute nothing, run what others run, or change what programs are built for.
-constexpr std::string_view left_out[] = {"cost",          "compile",       "kernels",         "tune",
+constexpr std::string_view left_out[] = {"cost",          "compile",       "kernels",         "tune",      "schedules",
                                          "gpu-decode-1b", "gpu-decode-7b", "gpu-decode-124m", "gpu-replay"};
 constexpr std::string_view for_both[] = {"linalg", "trig"};  // devices
 

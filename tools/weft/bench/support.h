@@ -89,6 +89,7 @@ void bench_trig(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
 void bench_cost(const BenchOptions& o);
+void bench_schedules(const BenchOptions& o);
 void bench_models(const BenchOptions& o);
 void bench_operations(const BenchOptions& o);
 void bench_random(const BenchOptions& o);

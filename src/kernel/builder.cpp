@@ -1,5 +1,6 @@
 // The builder of tile IR: infers result types, folds what is known, keeps the blocks that are being filled.
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -103,14 +104,35 @@ bool Builder::known(Value v, int64_t& out) const {
   return true;
 }
 
-/// Returns the value of an integer operation that needs no instruction, because all arguments are known or one is
-/// neutral or absorbing; else no_value.
+/// Returns the value of an operation on floats that needs no instruction, because both arguments are known or one is
+/// neutral whatever the other is, so +0 is not; else no_value.
+Value Builder::fold_floats(ScalarOp op, const std::vector<Value>& args, const Type& result) {
+  if (args.size() != 2 || (result.dtype != float32 && result.dtype != float64)) return no_value;
+  Number numbers[2];
+  const bool left = splat(args[0], numbers[0]), right = splat(args[1], numbers[1]);
+  const auto is = [](const Number& n, double v) { return n.real() == v && std::signbit(n.real()) == std::signbit(v); };
+  // Each of these operators rounds a double of two floats as it rounds the exact result.
+  const bool exact = op == ScalarOp::add || op == ScalarOp::sub || op == ScalarOp::mul || op == ScalarOp::div ||
+                     op == ScalarOp::max || op == ScalarOp::min;
+  if (left && right && exact) return constant(result.dtype, reference(op, result.dtype, numbers), result.dims);
+  switch (op) {
+    case ScalarOp::add:
+      return right && is(numbers[1], -0.0) ? args[0] : left && is(numbers[0], -0.0) ? args[1] : no_value;
+    case ScalarOp::sub: return right && is(numbers[1], 0.0) ? args[0] : no_value;
+    case ScalarOp::mul: return right && is(numbers[1], 1) ? args[0] : left && is(numbers[0], 1) ? args[1] : no_value;
+    case ScalarOp::div: return right && is(numbers[1], 1) ? args[0] : no_value;
+    default: return no_value;
+  }
+}
+
+/// Returns the value of an operation that needs no instruction, because all arguments are known or one is neutral or
+/// absorbing; else no_value.
 Value Builder::fold(ScalarOp op, const std::vector<Value>& args, const Type& result) {
   std::vector<Number> numbers(args.size());
   std::vector<bool> constant(args.size());
   bool all = true;
   for (size_t k = 0; k < args.size(); ++k) {
-    if (is_float(type(args[k]).dtype) && op != ScalarOp::select) return no_value;
+    if (is_float(type(args[k]).dtype) && op != ScalarOp::select) return fold_floats(op, args, result);
     constant[k] = splat(args[k], numbers[k]);
     all = all && constant[k];
   }

@@ -15,7 +15,21 @@
 
 namespace weft::kernel {
 
-enum class Reducer : uint8_t { sum, prod, max, min, all, any, bitwise_xor, argmax, argmin, logsumexp, count_ };
+enum class Reducer : uint8_t {
+  sum,
+  prod,
+  max,
+  min,
+  all,
+  any,
+  bitwise_xor,
+  argmax,
+  argmin,
+  logsumexp,
+  attention,
+  welford,
+  count_
+};
 
 /// What the rules of the graph (derivatives, intervals, complex numbers, the order of combination) ask of a reducer.
 enum class ReducerKind : uint8_t {
@@ -24,13 +38,14 @@ enum class ReducerKind : uint8_t {
   extreme,  // the result is one of the elements, which gets the derivative, and stays within their interval
   bitwise,  // no derivative
   located,  // components: an extreme and its index; the element at the index gets the derivative
-  scaled,   // components: a maximum and a sum of terms that are scaled by its exponential
+  scaled,   // components: a maximum and sums of terms that are scaled by its exponential
+  moments,  // components: a sum, a count, and the sum and the squares of the differences from their mean
 };
 
 /// An operand of a component's expression: of the side that is aligned its own components, of both sides together the
 /// components that are combined already, a constant, or the result of an earlier operation (operation + k).
-enum Operand : int8_t { own = 0, combined = 4, identity_here = 8, infinity_here = 9, operation = 10 };
-inline constexpr size_t most_components = 3;
+enum Operand : int8_t { own = 0, combined = 4, identity_here = 8, infinity_here = 9, one_here = 10, operation = 11 };
+inline constexpr size_t most_components = 4, most_operations = 10;
 
 struct Operation {
   ScalarOp op;
@@ -58,15 +73,42 @@ inline constexpr auto where_extreme = std::to_array<Operation>({
     {ScalarOp::select, {operation + 2, own + 1, identity_here}},
 });
 
-/// Of a sum of terms scaled by exp(own maximum): multiplied to the larger maximum. An infinite maximum counts as 0, so
-/// that terms at -inf add nothing, and one at +inf gives +inf.
+/// Of a sum of terms scaled by exp(own maximum), component k: multiplied to the larger maximum. An infinite maximum
+/// counts as 0, so that terms at -inf add nothing, and one at +inf gives +inf.
+template <int8_t k>
 inline constexpr auto scaled_to_maximum = std::to_array<Operation>({
     {ScalarOp::abs, {combined}},
     {ScalarOp::eq, {operation, infinity_here}},
     {ScalarOp::select, {operation + 1, identity_here, combined}},
     {ScalarOp::sub, {own, operation + 2}},
     {ScalarOp::exp, {operation + 3}},
+    {ScalarOp::mul, {own + k, operation + 4}},
+});
+
+/// Of a sum of differences from the mean of the own side: its count times the distance of the two means is added. A
+/// side without elements has mean 0.
+inline constexpr auto sum_about_mean = std::to_array<Operation>({
+    {ScalarOp::max, {own + 1, one_here}},
+    {ScalarOp::div, {own, operation}},
+    {ScalarOp::max, {combined + 1, one_here}},
+    {ScalarOp::div, {combined, operation + 2}},
+    {ScalarOp::sub, {operation + 1, operation + 3}},
     {ScalarOp::mul, {own + 1, operation + 4}},
+    {ScalarOp::add, {own + 2, operation + 5}},
+});
+
+/// Of the squares of those differences: with distance d, count n and sum r of the differences, d (2r + n d) is added.
+inline constexpr auto squares_about_mean = std::to_array<Operation>({
+    {ScalarOp::max, {own + 1, one_here}},
+    {ScalarOp::div, {own, operation}},
+    {ScalarOp::max, {combined + 1, one_here}},
+    {ScalarOp::div, {combined, operation + 2}},
+    {ScalarOp::sub, {operation + 1, operation + 3}},
+    {ScalarOp::mul, {own + 1, operation + 4}},
+    {ScalarOp::add, {own + 2, own + 2}},
+    {ScalarOp::add, {operation + 6, operation + 5}},
+    {ScalarOp::mul, {operation + 4, operation + 7}},
+    {ScalarOp::add, {own + 3, operation + 8}},
 });
 
 inline constexpr auto sum = std::to_array<Component>({{false, ScalarOp::add, 0}});
@@ -81,7 +123,15 @@ inline constexpr auto argmax =
 inline constexpr auto argmin =
     std::to_array<Component>({{false, ScalarOp::min, infinite}, {true, ScalarOp::min, infinite, where_extreme}});
 inline constexpr auto logsumexp =
-    std::to_array<Component>({{false, ScalarOp::max, -infinite}, {false, ScalarOp::add, 0, scaled_to_maximum}});
+    std::to_array<Component>({{false, ScalarOp::max, -infinite}, {false, ScalarOp::add, 0, scaled_to_maximum<1>}});
+inline constexpr auto attention = std::to_array<Component>({{false, ScalarOp::max, -infinite},
+                                                            {false, ScalarOp::add, 0, scaled_to_maximum<1>},
+                                                            {false, ScalarOp::add, 0, scaled_to_maximum<2>}});
+// Of differences the identity is -0: 0 would change a difference of -0, and -0 needs no instruction (kernel/tile.h).
+inline constexpr auto welford = std::to_array<Component>({{false, ScalarOp::add, 0},
+                                                          {false, ScalarOp::add, 0},
+                                                          {false, ScalarOp::add, -0.0, sum_about_mean},
+                                                          {false, ScalarOp::add, -0.0, squares_about_mean}});
 
 }  // namespace components
 
@@ -104,11 +154,16 @@ inline constexpr auto reducers = std::to_array<ReducerInfo>({
     {Reducer::argmax, "argmax", components::argmax, ReducerKind::located, true, true, false},
     {Reducer::argmin, "argmin", components::argmin, ReducerKind::located, true, true, false},
     {Reducer::logsumexp, "logsumexp", components::logsumexp, ReducerKind::scaled, true, false, false},
+    {Reducer::attention, "attention", components::attention, ReducerKind::scaled, true, false, false},
+    {Reducer::welford, "welford", components::welford, ReducerKind::moments, true, false, false},
 });
 
 consteval bool reducers_in_order() {
-  for (size_t k = 0; k < reducers.size(); ++k)
+  for (size_t k = 0; k < reducers.size(); ++k) {
     if (static_cast<size_t>(reducers[k].reducer) != k || reducers[k].components.size() > most_components) return false;
+    for (const Component& component : reducers[k].components)
+      if (component.align.size() > most_operations) return false;
+  }
   return reducers.size() == static_cast<size_t>(Reducer::count_);
 }
 static_assert(reducers_in_order(), "every reducer has a row, in the order of the enumeration");
@@ -130,7 +185,7 @@ constexpr Dtype component_dtype(Reducer r, size_t component, Dtype t) {
 Number identity(Reducer r, Dtype t, size_t component = 0);
 
 /// Computes a component's alignment. `apply(op, operands)` computes an operator; `constant(component, operand)` gives
-/// what `identity_here` and `infinity_here` stand for.
+/// what `identity_here`, `infinity_here` and `one_here` stand for.
 template <class T, class Apply, class Constant>
 class Alignment {
  public:
@@ -179,23 +234,26 @@ class Alignment {
   const std::span<const T> combined_;
   const Apply& apply_;
   const Constant& constant_;
-  std::array<T, 8> results_{};
+  std::array<T, most_operations> results_{};
 };
 
-/// Combines two states or more by the components in order: each aligned on all sides, then by its operator, from the
-/// first side to the last.
+/// Combines two states or more by the components in order: each aligned on all sides, then by its operator. The first
+/// side comes last: constants among the elements behind it fold, and few elements lose less when they are added to each
+/// other before they are added to a sum of many.
 template <class T, class Apply, class Constant>
 std::vector<T> combined_states(Reducer r, std::span<const std::vector<T>> sides, const Apply& apply,
                                const Constant& constant) {
   std::vector<T> out;
   for (size_t k = 0; k < components_of(r); ++k) {
     Alignment<T, Apply, Constant> align(r, k, out, apply, constant);
-    T total = align(sides[0]);
-    for (size_t i = 1; i < sides.size(); ++i) {
-      const T both[] = {total, align(sides[i])};
-      total = apply(info(r).components[k].combine, std::span<const T>(both));
-    }
-    out.push_back(total);
+    const auto both = [&](T x, T y) {
+      const T operands[] = {x, y};
+      return apply(info(r).components[k].combine, std::span<const T>(operands));
+    };
+    const T first = align(sides[0]);
+    T rest = align(sides[1]);
+    for (size_t i = 2; i < sides.size(); ++i) rest = both(rest, align(sides[i]));
+    out.push_back(both(first, rest));
   }
   return out;
 }

@@ -65,7 +65,8 @@ Number identity(Reducer r, Dtype t, size_t component) {
 }
 
 Number constant_of(Reducer r, size_t component, Operand which, Dtype t) {
-  return which == infinity_here ? reference_cast(Number::of_real(infinite), float64, t) : identity(r, t, component);
+  if (which == identity_here) return identity(r, t, component);
+  return reference_cast(Number::of_real(which == one_here ? 1 : infinite), float64, t);
 }
 
 double cost_of_frame(Reducer r) {

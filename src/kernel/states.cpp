@@ -1,6 +1,7 @@
 #include "kernel/states.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -23,6 +24,31 @@ Value repeated(Builder& b, Value v, const std::vector<int64_t>& dims, int axis) 
   return b.broadcast(v, dims);
 }
 
+/// Appends the operators of alignments: what components have in common once.
+class AlignmentBuilder {
+ public:
+  explicit AlignmentBuilder(Builder& b) : b_(b) {}
+
+  Value operator()(ScalarOp op, std::span<const Value> operands) const {
+    Value& known = known_.try_emplace({op, {operands.begin(), operands.end()}}, no_value).first->second;
+    return known != no_value ? known : known = b_.scalar(op, along_rows(operands));
+  }
+
+ private:
+  /// Repeats tiles with one axis along the second axis of a tile that has two.
+  std::vector<Value> along_rows(std::span<const Value> operands) const {
+    std::vector<Value> out(operands.begin(), operands.end());
+    for (const Value v : operands)
+      if (const std::vector<int64_t> dims = b_.type(v).dims; dims.size() == 2)
+        for (Value& other : out)
+          if (b_.type(other).rank() == 1) other = repeated(b_, other, dims, 1);
+    return out;
+  }
+
+  Builder& b_;
+  mutable std::map<std::pair<ScalarOp, std::vector<Value>>, Value> known_;
+};
+
 /// A number with its dtype, as operators of the reference take it.
 struct Typed {
   Number number = {};
@@ -38,10 +64,10 @@ State identity_state(Builder& b, Reducer r, std::span<const Dtype> dtypes, const
 }
 
 State combine_states(Builder& b, Reducer r, std::span<const State> states) {
-  const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
+  const AlignmentBuilder apply(b);
   const auto constant = [&](size_t k, Operand which) {
-    const Type& type = b.type(states[0][k]);
-    return b.constant(type.dtype, constant_of(r, k, which, type.dtype), type.dims);
+    const Dtype t = b.type(states[0][k]).dtype;
+    return b.constant(t, constant_of(r, k, which, t), b.type(states[0][0]).dims);
   };
   return combined_states<Value>(r, states, apply, constant);
 }
@@ -53,7 +79,7 @@ State combine_states(Builder& b, Reducer r, const State& x, const State& y) {
 
 State reduce_state(Builder& b, Reducer r, const State& tiles, int axis) {
   const std::vector<int64_t> dims = b.type(tiles[0]).dims;
-  const auto apply = [&](ScalarOp op, std::span<const Value> operands) { return b.scalar(op, operands); };
+  const AlignmentBuilder apply(b);
   const auto constant = [&](size_t k, Operand which) {
     const Dtype t = b.type(tiles[k]).dtype;
     return b.constant(t, constant_of(r, k, which, t), dims);

@@ -165,7 +165,8 @@ Kernel canonical(const Kernel& kernel);
 Digest digest(const Kernel& kernel);  // of the canonical form
 
 /// Appends instructions, inferring and checking types (internal_error). Scalar operators take scalars (rank 0) together
-/// with tiles. Known integer scalars are folded, and so are loops of at most one step and known conditions.
+/// with tiles. Known integer scalars are folded, and so are sums, products and extremes of known floats, floats
+/// combined with a neutral number, loops of at most one step and known conditions.
 class Builder {
  public:
   explicit Builder(std::string name);
@@ -251,6 +252,7 @@ class Builder {
   Value append(Inst inst);
   Value leaf(Inst inst);
   Value fold(ScalarOp op, const std::vector<Value>& args, const Type& result);
+  Value fold_floats(ScalarOp op, const std::vector<Value>& args, const Type& result);
   Value new_value(const Type& type);
   void open() { frames_.emplace_back(); }
   Block close(std::vector<Value> results);

@@ -258,7 +258,12 @@ inline void draw_reducer(Drawing& d, const Shape& shape, size_t most_components 
   Dtype dtype = d.any_dtype();
   while (!kernel::takes(d.out.attrs.reducer, dtype)) dtype = d.any_dtype();
   for (size_t k = 0; k < kernel::components_of(d.out.attrs.reducer); ++k) {
+    const bool counts = kernel::info(d.out.attrs.reducer).kind == kernel::ReducerKind::moments && k == 1;
     d.input(shape, kernel::component_dtype(d.out.attrs.reducer, k, dtype));
+    if (dtype == float64)  // equal, or farther apart than the steps of finite differences
+      for (Number& n : d.out.inputs.back().data) n = Number::of_real(std::round(n.real() * 512) / 512);
+    if (counts)  // whole numbers, away from 0
+      for (Number& n : d.out.inputs.back().data) n = Number::of_real(static_cast<double>(d.r.between(2, 5)));
     if (!kernel::info(d.out.attrs.reducer).components[k].index) continue;
     std::vector<Number>& numbers = d.out.inputs.back().data;
     for (size_t at = 0; at < numbers.size(); ++at) numbers[at] = Number::of_int(static_cast<int64_t>(at));

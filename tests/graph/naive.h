@@ -314,10 +314,12 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
         const std::vector<double>& reduced = parts[static_cast<size_t>(at)];
         using kernel::Reducer;
         switch (a.reducer) {
-          case Reducer::sum: return std::accumulate(reduced.begin(), reduced.end(), 0.0);
+          case Reducer::sum:
+          case Reducer::welford: return std::accumulate(reduced.begin(), reduced.end(), 0.0);
           case Reducer::prod: return std::accumulate(reduced.begin(), reduced.end(), 1.0, std::multiplies<>());
           case Reducer::max:
           case Reducer::logsumexp:
+          case Reducer::attention:
           case Reducer::argmax: return reduced.empty() ? -INFINITY : *std::max_element(reduced.begin(), reduced.end());
           case Reducer::min:
           case Reducer::argmin: return reduced.empty() ? INFINITY : *std::min_element(reduced.begin(), reduced.end());

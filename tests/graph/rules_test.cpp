@@ -202,6 +202,53 @@ TEST_CASE("gradients at the edges of their domains") {
   CHECK(reduced(kernel::Reducer::prod, {0, 0, 5}) == V{0, 0, 0});
 }
 
+TEST_CASE("every component of a reducer's state has the derivatives of finite differences") {
+  for (const kernel::Reducer r : {kernel::Reducer::logsumexp, kernel::Reducer::attention, kernel::Reducer::welford}) {
+    CAPTURE(std::string(kernel::name(r)));
+    Random random(3);
+    Values x, weights;
+    std::vector<HostTensor> at;
+    for (size_t k = 0; k < kernel::components_of(r); ++k) {
+      x.push_back(of({3, 4}, float64));
+      at.push_back(random_tensor(random, x[k].type()));
+      if (r == kernel::Reducer::welford && k == 1)  // counts
+        for (Number& n : at[k].data) n = Number::of_real(static_cast<double>(random.between(2, 5)));
+    }
+    const Values y = reduce_state(r, x, {1});
+    Value total;  // of all results, each with a weight of its own
+    for (size_t k = 0; k < y.size(); ++k) {
+      weights.push_back(full_like(y[k], 0.4 + 0.3 * static_cast<double>(k)));
+      total = total ? total + sum(y[k] * weights[k], {0}) : sum(y[k] * weights[k], {0});
+    }
+    const Graph forward{x, {total}};
+    Values tangents;
+    for (const Value& v : x) tangents.push_back(full_like(v, 1));
+    const Values gradients = row(Op::reduce).vjp.rule(*y[0].node, x, y, weights);
+    std::vector<std::vector<double>> direction(x.size(), std::vector<double>(12));
+    for (size_t k = 0; k < x.size(); ++k) {
+      const std::vector<double> given = reals(run({x, {gradients[k]}}, at));
+      for (size_t j = 0; j < given.size(); ++j) {
+        direction[k][j] = 1;
+        CHECK(close(given[j], differences(forward, at, direction)[0], 1e-6));
+        direction[k][j] = 0;
+      }
+      // Along one component alone, and along all.
+      for (const bool all : {false, true}) {
+        Values along(x.size());
+        for (size_t i = 0; i < x.size(); ++i)
+          if (i == k || all) along[i] = tangents[i], direction[i].assign(12, 1.0);
+        const Values moved = row(Op::reduce).jvp.rule(*y[0].node, x, y, along);
+        for (size_t i = 0; i < y.size(); ++i) {
+          const std::vector<double> expected = differences({x, {y[i]}}, at, direction);
+          const std::vector<double> got = moved[i] ? reals(run({x, {moved[i]}}, at)) : std::vector<double>(3);
+          for (size_t j = 0; j < 3; ++j) CHECK(close(got[j], expected[j], 1e-6));
+        }
+        direction.assign(x.size(), std::vector<double>(12));
+      }
+    }
+  }
+}
+
 TEST_CASE("the transpose of windows that do not overlap is movement alone, of overlapping ones a short sum") {
   const auto adds = [](const Value& v, int64_t size, int64_t step, int64_t dilation) {
     const Value w = window(v, 1, size, step, dilation), g = of(w.shape());

@@ -175,6 +175,23 @@ TEST_CASE("known integer scalars fold") {
   CHECK_FALSE(b.known(b.mul(f, b.real(float32, 0)), out));
 }
 
+TEST_CASE("known floats fold, and so do those that change no other number") {
+  Builder b("fold");
+  const auto all = [&](double v, Dtype t = float32) { return b.constant(t, Number::of_real(v), {8}); };
+  const Value x = b.load(b.param("x", float32, false), b.index(0), {8}, {1}), one = all(1), zero = all(0);
+  CHECK(b.add(all(1), all(0.1)) == all(static_cast<double>(1.0f + 0.1f)));
+  CHECK(b.scalar(ScalarOp::div, {all(1), all(3)}) == all(static_cast<double>(1.0f / 3.0f)));
+  CHECK(b.max(all(-1, float64), all(2, float64)) == all(2, float64));
+  CHECK(b.mul(x, one) == x);
+  CHECK(b.mul(one, x) == x);
+  CHECK(b.scalar(ScalarOp::div, {x, one}) == x);
+  CHECK(b.add(x, all(-0.0)) == x);
+  CHECK(b.add(all(-0.0), x) == x);
+  CHECK(b.sub(x, zero) == x);
+  for (const Value kept : {b.add(x, zero), b.sub(x, all(-0.0)), b.scalar(ScalarOp::div, {one, x}), b.mul(x, zero)})
+    CHECK(kept != x);  // of -0, of NaN
+}
+
 TEST_CASE("loops of no or one step and known conditions leave no trace") {
   Builder b("short");
   const Ref out = b.param("y", int64, true);

@@ -30,8 +30,9 @@ RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
   const Shape& shape = g[n.inputs[0]].type.shape;
   for (int64_t axis : n.attrs->axes)
     if (!(shape[static_cast<size_t>(axis)] == 1)) return {};
+  const NodeId own = n.inputs[static_cast<size_t>(n.output)];
   const bool scaled = n.output > 0 && kernel::info(n.attrs->reducer).kind == kernel::ReducerKind::scaled;
-  const NodeId one = scaled ? scaled_one(g, n.inputs[0], n.inputs[1]) : n.inputs[static_cast<size_t>(n.output)];
+  const NodeId one = scaled ? scaled_one(g, n.inputs[0], own) : own;
   return g.reshape_to(one, n.type.shape);
 }
 

@@ -146,28 +146,75 @@ Value scales(const Node& node, const Value& x, const Value& maximum) {
 /// Each maximum moves with the elements that equal it, and a sum by -sum as its maximum moves by 1.
 Values scaled_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   const Value scale = scales(node, x[0], y[0]);
-  Value of_maximum = g[0], of_x, of_v;
-  if (g[1]) {
-    of_v = unreduce(g[1], node, x[0]) * scale;
-    of_x = of_v * x[1];
-    of_maximum = of_maximum ? of_maximum - g[1] * y[1] : zeros_like(g[1]) - g[1] * y[1];
+  Values out(x.size());
+  const auto add = [](Value& total, const Value& v) { total = total ? total + v : v; };
+  Value of_maximum = g[0];
+  for (size_t k = 1; k < x.size(); ++k) {
+    if (!g[k]) continue;
+    out[k] = unreduce(g[k], node, x[0]) * scale;
+    add(out[0], out[k] * x[k]);
+    const Value moved = g[k] * y[k];
+    of_maximum = (of_maximum ? of_maximum : zeros_like(moved)) - moved;
   }
   const auto [at, count] = extremes(node, x[0], y[0]);
-  const Value moved = select(at, unreduce(divided(of_maximum, count), node, x[0]), zeros_like(x[0]));
-  return {of_x ? of_x + moved : moved, of_v};
+  add(out[0], select(at, unreduce(divided(of_maximum, count), node, x[0]), zeros_like(x[0])));
+  return out;
 }
 
 Values scaled_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
   const auto total = [&](const Value& v) { return sum(v, node.attrs().axes); };
   const Value scale = scales(node, x[0], y[0]);
-  Value of_maximum, of_sum;
+  Values out(x.size());
   if (t[0]) {
     const auto [at, count] = extremes(node, x[0], y[0]);
-    of_maximum = divided(total(select(at, t[0], zeros_like(t[0]))), count);
-    of_sum = total(t[0] * x[1] * scale) - of_maximum * y[1];
+    out[0] = divided(total(select(at, t[0], zeros_like(t[0]))), count);
   }
-  if (t[1]) of_sum = of_sum ? of_sum + total(t[1] * scale) : total(t[1] * scale);
-  return {of_maximum, of_sum};
+  for (size_t k = 1; k < x.size(); ++k) {
+    if (t[0]) out[k] = total(t[0] * x[k] * scale) - out[0] * y[k];
+    if (t[k]) out[k] = out[k] ? out[k] + total(t[k] * scale) : total(t[k] * scale);
+  }
+  return out;
+}
+
+/// How the squares of a state's differences move with an element's sum, count and sum of differences. The other results
+/// move with their own component alone: the distances from the mean, times the counts, add up to 0.
+struct MomentSlopes {
+  Value by_sum, by_count, by_difference;
+};
+
+/// With count n, mean m, differences r and distance d from the mean M of all N, whose differences are R: Σ d (2r + n d)
+/// has the slopes a/n - 2R/N, d² - m a/n + 2R M/N and 2d, where a = 2 (r + n d).
+MomentSlopes moment_slopes(const Node& node, ValueSpan x, ValueSpan y) {
+  const auto counted = [](const Value& n) { return binary(Op::max, n, full_like(n, 1)); };
+  const Value count = counted(x[1]), all = counted(y[1]), mean = y[0] / all;
+  const Value own = x[0] / count, distance = own - unreduce(mean, node, x[0]);
+  const Value each = (x[2] + x[1] * distance) * 2.0 / count, left = y[2] * 2.0 / all;
+  return {each - unreduce(left, node, x[0]), square(distance) - own * each + unreduce(left * mean, node, x[0]),
+          distance * 2.0};
+}
+
+Values moments_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
+  Values out;
+  for (const Value& v : g) out.push_back(v ? unreduce(v, node, x[0]) : Value{});
+  if (!g[3]) return out;
+  const auto [by_sum, by_count, by_difference] = moment_slopes(node, x, y);
+  const Value squares = out[3];
+  const auto add = [&](size_t k, const Value& slope) { out[k] = out[k] ? out[k] + squares * slope : squares * slope; };
+  add(0, by_sum), add(1, by_count), add(2, by_difference);
+  return out;
+}
+
+Values moments_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
+  Values out;
+  for (const Value& v : t) out.push_back(v ? sum(v, node.attrs().axes) : Value{});
+  const auto [by_sum, by_count, by_difference] = moment_slopes(node, x, y);
+  const Value slopes[] = {by_sum, by_count, by_difference};
+  for (size_t k = 0; k < std::size(slopes); ++k)
+    if (t[k]) {
+      const Value moved = sum(t[k] * slopes[k], node.attrs().axes);
+      out[3] = out[3] ? out[3] + moved : moved;
+    }
+  return out;
 }
 
 Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
@@ -180,6 +227,7 @@ Values reduce_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
     }
     case ReducerKind::located: return {g[0] ? at_index(unreduce(g[0], node, x[0]), node, x, y[1]) : Value{}, Value{}};
     case ReducerKind::scaled: return scaled_vjp(node, x, y, g);
+    case ReducerKind::moments: return moments_vjp(node, x, y, g);
     case ReducerKind::bitwise: break;
   }
   return {Value{}};
@@ -196,6 +244,7 @@ Values reduce_jvp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan t) {
     }
     case ReducerKind::located: return {t[0] ? total(at_index(t[0], node, x, y[1])) : Value{}, Value{}};
     case ReducerKind::scaled: return scaled_jvp(node, x, y, t);
+    case ReducerKind::moments: return moments_jvp(node, x, y, t);
     case ReducerKind::bitwise: break;
   }
   return {Value{}};

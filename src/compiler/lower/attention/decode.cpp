@@ -19,6 +19,7 @@
 #include "compiler/ir/index_map.h"
 #include "compiler/lower/attention/tiles.h"
 #include "compiler/region/kv_append.h"
+#include "kernel/states.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -49,8 +50,12 @@ class AttentionRow : AttentionTiles {
   Lowered run();
 
  private:
+  /// The state of Reducer::attention. values: of a tile's rows, or their sum.
   struct State {
-    Value max, sum, values;  // values: of a tile's rows, or their sum
+    explicit State(std::span<const Value> components) : max(components[0]), sum(components[1]), values(components[2]) {}
+    State(Value m, Value s, Value v) : max(m), sum(s), values(v) {}
+    kernel::State components() const { return {max, sum, values}; }
+    Value max, sum, values;
   };
   struct Tiles {
     Value keys, values;  // in the dtype of memory
@@ -170,8 +175,7 @@ void AttentionRow::join() {
   const Value count = b_.index(plan_.tk.bound()),
               rows = b_.cast(tile(v_, b_.index(0), count, plan_.value_width, false), float32);
   const Value s = b_.load(k_.ref, k_.base, {rows_}, {k_.row}, {count}, Number::of_real(-INFINITY));
-  const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
-  finish({most, b_.reduce(Reducer::sum, p, 0), b_.mul(whole_row(p), rows)});
+  finish(State(kernel::reduce_state(b_, Reducer::attention, {s, b_.real(float32, 1, {rows_}), rows}, 0)));
 }
 
 /// Returns how many blocks, or warps of blocks, share a head, or 1.
@@ -211,11 +215,9 @@ void AttentionRow::share_head(Value end, int64_t iterations, const std::function
 
 /// Combines the partial results of the iterations that share a head, and stores the result.
 void AttentionRow::join_iterations(kernel::Ref largest, kernel::Ref sums, kernel::Ref rows, int64_t iterations) {
-  rows_ = iterations;
   const Value s = b_.load(largest, b_.index(0), {iterations}, {1}), sum = b_.load(sums, b_.index(0), {iterations}, {1});
   const Value values = b_.load(rows, b_.index(0), {iterations, value_wide_}, {value_wide_, 1});
-  const Value most = b_.reduce(Reducer::max, s, 0), p = weight(s, most);
-  finish({most, b_.reduce(Reducer::sum, b_.mul(p, sum), 0), b_.mul(whole_row(p), values)});
+  finish(State(kernel::reduce_state(b_, Reducer::attention, {s, sum, values}, 0)));
 }
 
 /// Computes the query, key and value of the newest position, the last of the `seen` ones: as rows, rounded as memory
@@ -285,10 +287,9 @@ AttentionRow::State AttentionRow::join_appended(State state, Value taken) {
   const Value score =
       b_.mul(b_.reduce(Reducer::sum, b_.mul(append_.query, append_.key), 0), b_.real(float32, plan_.region.scale));
   const Value s = b_.select(taken, score, b_.real(float32, -INFINITY));
-  const Value max = b_.select(b_.lt(state.max, s), s, state.max), scale = weight(state.max, max), p = weight(s, max);
-  const Value values = b_.mul(b_.reduce(Reducer::sum, state.values, 0), b_.broadcast(scale, {value_wide_}));
-  return {max, b_.scalar(ScalarOp::fma, {state.sum, scale, p}),
-          b_.scalar(ScalarOp::fma, {b_.broadcast(p, {value_wide_}), append_.value, values})};
+  state.values = b_.reduce(Reducer::sum, state.values, 0);
+  const kernel::State own{s, b_.real(float32, 1), append_.value};
+  return State(kernel::combine_states(b_, Reducer::attention, state.components(), own));
 }
 
 Lowered AttentionRow::run() {

@@ -24,7 +24,7 @@
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/small_convolution.h"
 #include "compiler/rewrite/sort_window.h"
-#include "compiler/schedule/online_softmax.h"
+#include "compiler/schedule/single_pass.h"
 #include "compiler/schedule/splits.h"
 #include "runtime/trace.h"
 #include "target/machine.h"
@@ -76,8 +76,8 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return reduction_algebra(std::move(ir)); }},
     {"dead_code", "split_reduction asks who else reads a value", on_gpu,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
-    {"online_softmax", "before split_reduction, which splits the joined reduction as any other", on_gpu,
-     [](Ir ir, const PassContext& cx) { return online_softmax(std::move(ir), cx.target); }},
+    {"single_pass", "before split_reduction, which splits the joined reductions as any other", on_gpu,
+     [](Ir ir, const PassContext& cx) { return single_pass_reductions(std::move(ir), cx.target); }},
     {"split_cumulative", "before split_reduction, which may cut the sums of its chunks", on_gpu,
      [](Ir ir, const PassContext&) { return split_cumulative(std::move(ir)); }},
     {"split_reduction", "after every pass that makes or matches whole reductions", always,

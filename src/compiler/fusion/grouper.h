@@ -1,12 +1,13 @@
 #pragma once
 // The state of grouping. Private to group*.cpp and scatter_rows.cpp: group_roots.cpp finds roots, group.cpp forms
-// groups, group_join.cpp decides which roots join which groups, group_share.cpp materializes values that several groups
-// read.
+// groups, group_join.cpp decides which roots join which groups, group_states.cpp keeps the components of a state
+// in one, group_share.cpp materializes values that several groups read.
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/flat_set.h"
@@ -90,6 +91,10 @@ class Grouper {
   bool join_consumer(NodeId node);
   bool join_sibling(NodeId node);
   bool join_reduction_reader(NodeId node);
+  std::vector<NodeId> components_with(NodeId node) const;
+  std::vector<std::pair<GroupId, std::vector<ix::Expr>>> groups_at(const std::vector<NodeId>& reductions) const;
+  bool join_state(NodeId node);
+  bool join_state_reader(NodeId node);
   bool short_rows(NodeId node, const std::vector<DomainVariable>& domain) const;
   std::vector<GroupId> sibling_candidates(NodeId node) const;
   void begin_group(NodeId node);

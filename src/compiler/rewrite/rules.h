@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/ir.h"
-#include "compiler/rewrite/scaled_sums.h"
+#include "compiler/rewrite/framed_sums.h"
 #include "compiler/rewrite/sum_terms.h"
 
 namespace weft::compiler {
@@ -24,7 +24,7 @@ RuleIndex index_rules(std::initializer_list<std::span<const Rule>> families);
 struct RuleFacts {
   DistributedSums distributed;
   NodeCounts readers;  // of each node; an output is one
-  ScaledSums scaled;
+  FramedSums framed;
 };
 
 /// The graph that rules build, node by node. `add` returns the result of the first rule that fires, else an equal node
@@ -43,8 +43,8 @@ class RuleGraph {
   /// Returns the terms of the sum that is being rewritten, or nullptr where it is not to be distributed, or is a node
   /// that a rule adds.
   const SumTerms* terms() const;
-  /// Returns the sum of exponentials that the node being rewritten is, or is the maximum of, if they are to be joined.
-  const ScaledSum* scaled_sum() const;
+  /// Returns the framed sum that the node being rewritten is, or is the frame of, if they are to be joined.
+  const FramedSum* framed_sum() const;
   /// Returns whether a node stands for nodes of the source with one reader in all.
   bool read_once(NodeId id) const { return int{id} < readers_.count() && readers_[id] == 1; }
   /// Returns what a node of the source became. It must come before the node that is being rewritten.
@@ -108,6 +108,6 @@ std::span<const Rule> dot_rules();
 /// The algebra of reductions, which passes of its own apply (reduction_algebra.h).
 std::span<const Rule> nested_reduction_rules();
 std::span<const Rule> reduction_algebra_rules();
-std::span<const Rule> scaled_sum_rules();
+std::span<const Rule> framed_sum_rules();
 
 }  // namespace weft::compiler

@@ -82,9 +82,9 @@ const SumTerms* RuleGraph::terms() const {
   return found == facts_.distributed.end() ? nullptr : &found->second;
 }
 
-const ScaledSum* RuleGraph::scaled_sum() const {
-  const auto found = facts_.scaled.find(own_);
-  return found == facts_.scaled.end() ? nullptr : &found->second;
+const FramedSum* RuleGraph::framed_sum() const {
+  const auto found = facts_.framed.find(own_);
+  return found == facts_.framed.end() ? nullptr : &found->second;
 }
 
 NodeId RuleGraph::cast_to(NodeId id, Dtype dtype) {

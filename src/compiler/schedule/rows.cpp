@@ -17,6 +17,8 @@ using ix::Expr;
 namespace {
 
 constexpr int64_t most_part_bytes = 128 << 10;  // of partial results of all parts of columns
+// Of states of several components: each block has memory for those of all parts, and two blocks fit on an SM.
+constexpr int64_t most_state_bytes = 64 << 10;
 
 /// The numbers of a schedule, before they are divisions.
 struct Sizes {
@@ -88,18 +90,30 @@ bool reads_again(const Group& group, const std::vector<int>& passes) {
   return false;
 }
 
+/// Returns the bytes of a column's states.
+int64_t state_bytes(const Ir& ir, const Group& group) {
+  std::set<std::pair<kernel::Reducer, std::vector<NodeId>>> states;  // the results of a state have these in common
+  int64_t bytes = 0;
+  for (const Root& r : group.roots) {
+    const IrNode& n = ir[r.node];
+    if (r.kind != RootKind::reduce || !states.insert({n.attrs->reducer, {n.inputs.begin(), n.inputs.end()}}).second)
+      continue;
+    for (const NodeId component : n.inputs) bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
+  }
+  return bytes;
+}
+
 /// Lets the warps of a block, or of a cluster's blocks, share columns, so that one launch reduces them. Returns false,
 /// and changes nothing, if that does not pay or a later pass needs the reductions of whole columns.
 bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
                    const target::Target& target) {
-  int64_t bytes = 0;  // of all reductions of a column
-  for (const Root& r : group.roots)
-    if (r.kind == RootKind::reduce)
-      for (const NodeId component : ir[r.node].inputs)
-        bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
+  const int64_t bytes = state_bytes(ir, group);
   if (reads_again(group, root_passes(ir, grouping, group))) return false;
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
-  while (shared.parts > 1 && shared.parts * shared.width * bytes > most_part_bytes) shared.parts /= 2;
+  const bool states = std::any_of(group.roots.begin(), group.roots.end(),
+                                  [&](const Root& r) { return r.kind == RootKind::reduce && has_results(ir[r.node]); });
+  const int64_t most = states ? most_state_bytes : most_part_bytes;
+  while (shared.parts > 1 && shared.parts * shared.width * bytes > most) shared.parts /= 2;
   if (shared.parts == 1) return false;
   s.sharers = shared.parts;
   s.width = s.block = shared.width;
@@ -241,17 +255,6 @@ void lengthen_lanes(Sizes& s, std::span<const DomainVariable> rows) {
     s.lane_axes += 1;
     s.lane_extent *= rows[rows.size() - static_cast<size_t>(s.lane_axes)].extent.bound();
   }
-}
-
-/// Returns the bytes of a column's states.
-int64_t state_bytes(const Ir& ir, const Group& group) {
-  std::set<std::vector<NodeId>> states;  // by their operands: the results of a state have these in common
-  int64_t bytes = 0;
-  for (const Root& r : group.roots)
-    if (r.kind == RootKind::reduce && states.insert({ir[r.node].inputs.begin(), ir[r.node].inputs.end()}).second)
-      for (const NodeId component : ir[r.node].inputs)
-        bytes += std::max<int64_t>(sizeof(float), ir[component].type.dtype.size());
-  return bytes;
 }
 
 /// Returns the columns of a panel (lower/loops/columns.cpp), or 0 if single tiles of columns are as good: the data fits

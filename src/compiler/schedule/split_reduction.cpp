@@ -248,27 +248,9 @@ class InterruptedReductions : StateRewriter {
                        [&](const IrNode& n) { return leading(n, ir, many_programs) > 0; });
   }
 
- private:
-  static constexpr int64_t least_length = 16;   // of columns: what they leave is then little to read again
-  static constexpr int64_t least_columns = 16;  // adjacent ones: a vector of float32
-  static constexpr int64_t cache_line = 128;    // of a GPU: bytes
-
-  /// Returns whether a reduction's rows are long ones of short pieces.
-  static bool is_scattered(const IrNode& node, const graph::Type& operand) {
-    const std::vector<int64_t>& axes = node.attrs->axes;
-    int64_t piece = 1, row = 1;
-    for (auto axis = static_cast<int64_t>(operand.shape.size()) - 1; axis >= 0; --axis) {
-      const Dim& extent = operand.shape[static_cast<size_t>(axis)];
-      if (std::count(axes.begin(), axes.end(), axis) > 0) piece *= extent.bound();
-      else if (!(extent == 1)) break;
-    }
-    for (const int64_t axis : axes) row *= operand.shape[static_cast<size_t>(axis)].bound();
-    return row > row_in_registers && piece * static_cast<int64_t>(operand.dtype.size()) < cache_line;
-  }
-
   /// Returns how many of a reduction's axes to reduce first, or 0 to leave it whole.
   static size_t leading(const IrNode& node, const Ir& ir, bool many_programs) {
-    if (node.op != graph::Op::reduce || has_results(node)) return 0;
+    if (node.op != graph::Op::reduce) return 0;
     const Shape& shape = ir[node.inputs[0]].type.shape;
     if (std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return !d.is_static(); })) return 0;
     const std::vector<int64_t>& axes = node.attrs->axes;
@@ -288,26 +270,44 @@ class InterruptedReductions : StateRewriter {
     return length >= least_length && columns >= least_columns ? first : 0;
   }
 
+ private:
+  static constexpr int64_t least_length = 16;   // of columns: what they leave is then little to read again
+  static constexpr int64_t least_columns = 16;  // adjacent ones: a vector of float32
+  static constexpr int64_t cache_line = 128;    // of a GPU: bytes
+
+  /// Returns whether a reduction's rows are long ones of short pieces.
+  static bool is_scattered(const IrNode& node, const graph::Type& operand) {
+    const std::vector<int64_t>& axes = node.attrs->axes;
+    int64_t piece = 1, row = 1;
+    for (auto axis = static_cast<int64_t>(operand.shape.size()) - 1; axis >= 0; --axis) {
+      const Dim& extent = operand.shape[static_cast<size_t>(axis)];
+      if (std::count(axes.begin(), axes.end(), axis) > 0) piece *= extent.bound();
+      else if (!(extent == 1)) break;
+    }
+    for (const int64_t axis : axes) row *= operand.shape[static_cast<size_t>(axis)].bound();
+    return row > row_in_registers && piece * static_cast<int64_t>(operand.dtype.size()) < cache_line;
+  }
+
   NodeId cut(IrNode node, size_t first) {
     const Dtype result = node.type.dtype;
-    if (is_low_float(to_[node.inputs[0]].type.dtype)) node.inputs[0] = cast(node.inputs[0], float32);
-    const graph::Type& operand = to_[node.inputs[0]].type;
+    for (NodeId& v : node.inputs)
+      if (is_low_float(to_[v].type.dtype)) v = cast(v, float32);
+    const Shape& shape = to_[node.inputs[0]].type.shape;
     IrNode columns = node;
     auto& axes = columns.attrs.edit().axes;
     axes.resize(first);
-    columns.type = {{}, operand.dtype};
+    columns.type.shape.clear();
     std::vector<int64_t> left;  // by axis of the operand: its position in the columns' results
-    for (size_t axis = 0; axis < operand.shape.size(); ++axis) {
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
       left.push_back(columns.type.rank());
       if (std::count(axes.begin(), axes.end(), static_cast<int64_t>(axis)) == 0)
-        columns.type.shape.push_back(operand.shape[axis]);
+        columns.type.shape.push_back(shape[axis]);
     }
     auto& rest = node.attrs.edit().axes;
     rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(first));
     for (int64_t& axis : rest) axis = left[static_cast<size_t>(axis)];
-    node.type.dtype = operand.dtype;
-    node.inputs[0] = add(std::move(columns));
-    return cast(add(std::move(node)), result);
+    for (size_t k = 0; k < node.inputs.size(); ++k) node.inputs[k] = add_state(component(columns, k));
+    return cast(add_state(component(node, static_cast<size_t>(node.output))), result);
   }
 
   const bool many_programs_;
@@ -472,6 +472,10 @@ class ReductionSplitter : StateRewriter {
 };
 
 }  // namespace
+
+bool cuts_into_columns(const Ir& ir, NodeId reduction, const target::Target& target) {
+  return InterruptedReductions::leading(ir[reduction], ir, target.machine().simt) > 0;
+}
 
 bool clusters_share_few(int64_t rows, const target::Machine& machine) {
   return rows < many_rows && fills_by_clusters(rows, machine);

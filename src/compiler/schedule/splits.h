@@ -17,6 +17,9 @@ Ir split_reductions(Ir ir, const target::Target& target);
 /// Returns whether rows are so few that their reductions are split, but enough for clusters: where a row is read again,
 /// the blocks of a cluster share it, in one launch.
 bool clusters_share_few(int64_t rows, const target::Machine& machine);
+/// Returns whether a reduction over axes on both sides of one that is kept is cut: into columns, then rows of the
+/// results.
+bool cuts_into_columns(const Ir& ir, NodeId reduction, const target::Target& target);
 /// Returns how many programs that each hold a row of `columns` elements, and sums of as many columns, run at once on a
 /// large GPU: what its registers hold. Each has one row of loads in flight, so narrow rows need many.
 int64_t programs_of_rows(int64_t columns);

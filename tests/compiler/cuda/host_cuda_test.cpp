@@ -268,6 +268,12 @@ Graph scaled_sums_of_rows(int64_t count, int64_t length) {
   return g;
 }
 
+/// A mean and the squares about it, far from 0: one state.
+Graph squares_about_mean(Shape shape, const std::vector<int64_t>& axes, Dtype t = float32) {
+  const Value x = param(std::move(shape), t), wide = cast(x, float32) + 1000.0, m = mean(wide, axes, true);
+  return {{x}, {m, sum(square(wide - broadcast(m, wide.shape())), axes)}};
+}
+
 /// Down columns by warps of several blocks, in parts that leave rows and columns over.
 Graph shared_columns() {
   const Value x = param({2051, 136}, bfloat16), y = param({2051, 136});
@@ -297,7 +303,10 @@ TEST_CASE("rows that share a warp, and rows of several tiles a step, give the in
               {"halves of a warp", rows(9, 384, bfloat16)},
               {"parts that walk rows", walked_rows({8, 37, 40})},
               {"halves that walk rows", walked_rows({3, 99, 384})},
-              {"long rows of scaled sums", scaled_sums_of_rows(2, 30001)}});
+              {"long rows of scaled sums", scaled_sums_of_rows(2, 30001)},
+              {"long rows of squares", squares_about_mean({2, 30001}, {1})},
+              {"columns of squares", squares_about_mean({500, 40}, {0}, bfloat16)},
+              {"columns of squares between rows", squares_about_mean({3, 37, 40}, {1})}});
 }
 
 TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
@@ -308,6 +317,7 @@ TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
              {{"rows in parts", rows(2, 16448, bfloat16)},
               {"rows of any length", rows(1, 9001, float32)},
               {"shared columns", shared_columns()},
+              {"shared columns of squares", squares_about_mean({2051, 136}, {0}, bfloat16)},
               {"rows of scaled sums in parts", scaled_sums_of_rows(2, 16448)},
               {"attention of a token", one_query()}});
 }

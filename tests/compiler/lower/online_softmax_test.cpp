@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/verify.h"
-#include "compiler/lower/interpreted.h"
-#include "compiler/pipeline.h"
-#include "compiler/rewrite/scaled_sums.h"
-#include "compiler/rewrite/simplify.h"
+#include "compiler/lower/planned.h"
 #include "compiler/schedule/rows.h"
-#include "compiler/simt_target.h"
-#include "compiler/support.h"
-#include "compiler/verify/semantic.h"
 #include "graph/instances.h"
 #include "graph/regions/composites.h"
-#include "kernel/expand/expand.h"
 #include "target/cuda/cuda.h"
 
 using namespace weft;
@@ -27,97 +19,11 @@ namespace {
 
 Value param(Shape shape, Dtype t = float32) { return parameter({std::move(shape), t}); }
 
-/// Returns how many reductions are left where every sum is joined that can be, and checks that the graph computes what
-/// it did.
-int64_t reductions(const Graph& g) {
-  const Ir plain = eliminate_dead_code(simplify(import({g, {}, {}})));
-  const Ir joined = eliminate_dead_code(join_scaled_sums(plain, [](const Ir&, const ScaledSum&) { return true; }));
-  compiler::verify(joined);
-  std::vector<HostTensor> in = random_inputs(plain);
-  CHECK(disagreement(evaluate(joined, in), evaluate(plain, in), 1e-6) == "");
-  // The results of one reduction count once.
-  std::vector<std::vector<NodeId>> seen;
-  for (const IrNode& n : joined.nodes)
-    if (n.op == Op::reduce && (!has_results(n) || std::find(seen.begin(), seen.end(), n.inputs) == seen.end()))
-      seen.push_back(n.inputs);
-  return static_cast<int64_t>(seen.size());
-}
-
 Value exp_sum(const Value& x, const std::vector<int64_t>& axes) {
   return sum(exp(x - broadcast(max(x, axes, true), x.shape())), axes);
 }
 
-/// A stated machine. Keeps the kernels; nothing runs.
-class Planned final : public target::Target {
- public:
-  explicit Planned(const char* name) { machine_ = target::stated_machine(name); }
-  std::string fingerprint() const override { return "planned " + machine_.name; }
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> all) override {
-    kernels.insert(kernels.end(), all.begin(), all.end());
-    return target::null().compile(all);
-  }
-  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
-  target::CompileStats stats() const override { return {}; }
-
-  std::vector<kernel::Kernel> kernels;
-};
-
-/// A GPU whose kernels are interpreted: tiles as wide as a GPU's take a CPU's code generator minutes.
-class Interpreted final : public weft::test::SimtTarget {
- public:
-  using SimtTarget::SimtTarget;
-  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    std::vector<std::shared_ptr<const target::Executable>> out;
-    for (const kernel::Kernel& k : kernels) out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));
-    return out;
-  }
-};
-
-/// Returns the elements that a program loads from its parameters; all loops have known bounds.
-int64_t loaded(const kernel::Kernel& k, const kernel::Block& block, std::map<kernel::Value, int64_t>& known) {
-  int64_t total = 0;
-  for (const kernel::Inst& inst : block.insts) {
-    if (inst.op == kernel::Op::constant && is_integer(inst.type.dtype)) known[inst.results[0]] = inst.number.i;
-    if (inst.op == kernel::Op::load && inst.ref < static_cast<kernel::Ref>(k.params.size())) {
-      int64_t elements = 1;
-      for (const int64_t extent : inst.type.dims) elements *= extent;
-      if (!inst.args.empty() && inst.args.back() != kernel::no_value && known.contains(inst.args.back()) &&
-          inst.args.size() > 1)
-        elements = std::min(elements, known[inst.args.back()]);
-      total += elements;
-    }
-    for (const kernel::Block& inner : inst.blocks) {
-      int64_t trips = 1;
-      if (inst.op == kernel::Op::loop) {
-        REQUIRE(known.contains(inst.args[0]));
-        REQUIRE(known.contains(inst.args[1]));
-        trips = (known[inst.args[1]] - known[inst.args[0]] + known[inst.args[2]] - 1) / known[inst.args[2]];
-      }
-      total += trips * loaded(k, inner, known);
-    }
-  }
-  return total;
-}
-
-/// Returns how often the kernels that a graph is compiled to read a row's elements from memory.
-double reads_of_row(Planned& target, const Graph& g, int64_t row) {
-  target.kernels.clear();
-  build({g, {}, {}}, target);
-  double reads = 0;
-  for (const kernel::Kernel& k : target.kernels) {
-    std::map<kernel::Value, int64_t> known;
-    reads += static_cast<double>(loaded(k, k.body, known)) / static_cast<double>(row);
-  }
-  return reads;
-}
-
-bool joined(target::Target& target, const Graph& g) {
-  const Policy policy;
-  const Source source{g, {}, {}};
-  const Compilation made = run_passes({source, target, policy}, false);
-  return std::any_of(made.ir.nodes.begin(), made.ir.nodes.end(),
-                     [](const IrNode& n) { return n.op == Op::reduce && n.attrs->reducer == Reducer::logsumexp; });
-}
+bool joined(target::Target& target, const Graph& g) { return reduces_by(Reducer::logsumexp, target, g); }
 
 /// Rows of all kinds, in turns: of usual numbers, of large ones, with -inf, of -inf alone, with +inf, with a NaN.
 HostTensor special_rows(const Type& type) {
@@ -135,14 +41,6 @@ HostTensor special_rows(const Type& type) {
     t.data.push_back(kernel::round_to(Number::of_real(v), type.dtype));
   }
   return t;
-}
-
-/// A tensor in a buffer that the interpreter's bound lies inside of.
-graph::Storage roomy(const HostTensor& t) {
-  const graph::Storage plain = to_storage(t);
-  const graph::Storage wide{runtime::allocate(size_t{1} << 24), 0, plain.strides};
-  std::memcpy(wide.buffer->data(), plain.buffer->data(), t.data.size() * t.type.dtype.size());
-  return wide;
 }
 
 /// The logsumexp and the softmax of rows, rounded once.
@@ -168,26 +66,26 @@ std::vector<HostTensor> exact(const HostTensor& x) {
 TEST_CASE("a maximum and the sum of exponentials below it are joined, in whatever form simplify leaves them") {
   const Value x = param({6, 4, 10}), y = param({4, 10}), n = param({6, 4}, int32), half = param({6, 40}, bfloat16);
   const Value mask = binary(Op::lt, x, full_like(x, 0.5));
-  CHECK(reductions({{x}, {softmax(x, {2})}}) == 1);
-  CHECK(reductions({{x}, {logsumexp(x, {2}, true), logsumexp(x, {2}, false)}}) == 1);
-  CHECK(reductions({{x}, {logsumexp(x, {1, 2}, false)}}) == 1);
-  CHECK(reductions({{x}, {logsumexp(x, {0, 1, 2}, false)}}) == 1);
-  CHECK(reductions({{x}, {exp_sum(x, {2}), max(x, {2})}}) == 1);
-  CHECK(reductions({{x, y}, {exp_sum(x * 0.3 + broadcast(y, x.shape()), {2})}}) == 1);
-  CHECK(reductions({{x}, {softmax(select(mask, x, full_like(x, -INFINITY)), {2})}}) == 1);
-  CHECK(reductions({{half}, {logsumexp(half, {1}, false), softmax(half, {1})}}) == 1);
-  CHECK(reductions({{x, n}, {cross_entropy(x, n)}}) == 2);  // the other picks the target's logit
+  CHECK(joined_reductions({{x}, {softmax(x, {2})}}) == 1);
+  CHECK(joined_reductions({{x}, {logsumexp(x, {2}, true), logsumexp(x, {2}, false)}}) == 1);
+  CHECK(joined_reductions({{x}, {logsumexp(x, {1, 2}, false)}}) == 1);
+  CHECK(joined_reductions({{x}, {logsumexp(x, {0, 1, 2}, false)}}) == 1);
+  CHECK(joined_reductions({{x}, {exp_sum(x, {2}), max(x, {2})}}) == 1);
+  CHECK(joined_reductions({{x, y}, {exp_sum(x * 0.3 + broadcast(y, x.shape()), {2})}}) == 1);
+  CHECK(joined_reductions({{x}, {softmax(select(mask, x, full_like(x, -INFINITY)), {2})}}) == 1);
+  CHECK(joined_reductions({{half}, {logsumexp(half, {1}, false), softmax(half, {1})}}) == 1);
+  CHECK(joined_reductions({{x, n}, {cross_entropy(x, n)}}) == 2);  // the other picks the target's logit
 }
 
 TEST_CASE("sums of other exponentials stay") {
   const Value x = param({6, 4, 10}), y = param({6, 4, 10});
   const auto below = [&](const Value& v, const Value& m) { return exp(v - broadcast(m, v.shape())); };
-  CHECK(reductions({{x}, {sum(exp(x), {2}), max(x, {2})}}) == 2);
-  CHECK(reductions({{x, y}, {sum(below(y, max(x, {2}, true)), {2})}}) == 2);
-  CHECK(reductions({{x}, {sum(below(x, expand_dims(reduce(Reducer::min, x, {2}), {2})), {2})}}) == 2);
-  CHECK(reductions({{x}, {sum(below(x, max(x, {1, 2}, true)), {2})}}) == 2);
-  CHECK(reductions({{x}, {max(below(x, max(x, {2}, true)), {2})}}) == 2);
-  CHECK(reductions({{x}, {logsumexp(x, {0}, false)}}) == 2);  // down columns
+  CHECK(joined_reductions({{x}, {sum(exp(x), {2}), max(x, {2})}}) == 2);
+  CHECK(joined_reductions({{x, y}, {sum(below(y, max(x, {2}, true)), {2})}}) == 2);
+  CHECK(joined_reductions({{x}, {sum(below(x, expand_dims(reduce(Reducer::min, x, {2}), {2})), {2})}}) == 2);
+  CHECK(joined_reductions({{x}, {sum(below(x, max(x, {1, 2}, true)), {2})}}) == 2);
+  CHECK(joined_reductions({{x}, {max(below(x, max(x, {2}, true)), {2})}}) == 2);
+  CHECK(joined_reductions({{x}, {logsumexp(x, {0}, false)}}) == 2);  // down columns
 }
 
 TEST_CASE("rows are joined where they would be read again from beyond what is on chip") {

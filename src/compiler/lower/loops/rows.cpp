@@ -306,6 +306,8 @@ void RowLowering::tiles_of_block() {
 void RowLowering::inner_loop(int p) {
   kernel::Builder& b = emit_.builder();
   hoist(p, {loop_});
+  if (has_frames(p) && all_static(serial_) && extent_of(serial_) > 1)
+    return finish_reductions(p, part_of_columns(p, emit_.builder().index(0), 1));
   Value count = all_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
   const std::vector<Value> start = identities(p);
   const size_t reductions = start.size(), unroll = reductions > 0 && batches_loads(p) ? unroll_of(reductions) : 0;
@@ -390,14 +392,23 @@ std::vector<Value> RowLowering::unrolled_loop(int p, const std::vector<Value>& i
     emit_.bind(number, at);
     load_unrolled(p, elements);
     std::vector<Value> all = values;
-    for (size_t k = 0; k < unroll; ++k) {
-      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k % parts * reductions);
+    const auto element = [&](size_t k, const std::function<void()>& body) {
       for (const Statement& statement : statements_)
         if (statement.pass == p && statement.root.kind == RootKind::full)
           emit_.forget(statement.root.node);  // drop the previous element's value of a map without a buffer
       std::swap(statements_, elements[k]);
-      const std::vector<Value> next = step(p, {own, own + static_cast<std::ptrdiff_t>(reductions)});
+      body();
       std::swap(statements_, elements[k]);
+    };
+    const size_t at_once = has_frames(p) ? unroll / parts : 1;
+    for (size_t k = 0; k < unroll; k += at_once) {
+      const auto own = all.begin() + static_cast<std::ptrdiff_t>(k / at_once % parts * reductions);
+      const std::vector<Value> state(own, own + static_cast<std::ptrdiff_t>(reductions));
+      std::vector<Value> next;
+      if (at_once == 1) element(k, [&] { next = step(p, state); });
+      else
+        next = step_of_several(p, std::min(at_once, unroll - k), state,
+                               [&](size_t i, const auto& body) { element(k + i, body); });
       std::copy(next.begin(), next.end(), own);
     }
     emit_.pop_scope();

@@ -2,6 +2,7 @@
 // Lowers the classes map, row and column by one walk over the roots of a group in passes. A pass is one loop over the
 // inner domain. Reductions that depend on other reductions of the group run in a later pass, and full roots in the pass
 // after the last reduction that they need.
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -66,7 +67,10 @@ class RowLowering {
   using Stores = std::vector<std::pair<const Statement*, kernel::Value>>;
   void full_root(const Statement& statement, Stores& stores);
   void store(const Stores& stores);
-  std::vector<kernel::Value> step_of_tiles(int p, kernel::Value first, const std::vector<kernel::Value>& carried);
+  bool has_frames(int p) const;
+  std::vector<kernel::Value> step_of_several(int p, size_t count, const std::vector<kernel::Value>& carried,
+                                             const std::function<void(size_t, const std::function<void()>&)>& at);
+  kernel::State combined(const Statement& statement, const kernel::State& state);
   std::vector<kernel::Value> whole_tiles(int p, kernel::Value lo, kernel::Value hi,
                                          kernel::Value base = kernel::no_value);
   const IrNode& node_of(const Statement& statement) const { return cx_.ir[statement.root.node]; }
@@ -144,9 +148,11 @@ class RowLowering {
   void prefetch_after(const Reads& reads, kernel::Value row);
 
   // lower/loops/columns.cpp: column reductions in wide panels or shared by warps
+  std::vector<kernel::Value> step_of_row(kernel::Value j, const std::vector<kernel::Value>& sums);
+  std::vector<kernel::Value> block_of_rows(kernel::Value first, int64_t count, std::vector<kernel::Value> sums);
   void panel_passes();
-  size_t unroll_of_columns();
-  std::vector<kernel::Value> part_of_columns(kernel::Value part, int64_t count);
+  size_t unroll_of_columns(int p);
+  std::vector<kernel::Value> part_of_columns(int p, kernel::Value part, int64_t count);
   void columns_by_warps();
 
   struct Seen {

@@ -191,10 +191,11 @@ RowLowering::Reads RowLowering::reads_of(const Statement& statement) {
   return found;
 }
 
-/// Issues all loads of an unrolled iteration's elements before the first of them is computed. Otherwise the device's
-/// compiler places loads as late as it can, in few registers, and every load is waited for.
+/// On a GPU, issues all loads of an unrolled iteration's elements before the first of them is computed. Otherwise the
+/// device's compiler places loads as late as it can, in few registers, and every load is waited for.
 void RowLowering::load_unrolled(int p, const std::vector<std::vector<Statement>>& elements) {
   constexpr size_t most_loads = 96;  // more do not fit into a thread's registers
+  if (!cx_.target.machine().wants_loads_in_flight()) return;
   Reads all;
   for (const std::vector<Statement>& statements : elements)
     for (const Statement& statement : statements) {

@@ -1,5 +1,6 @@
 // The tiles of a pass: what each adds to the reductions, and what it stores. Where a reduction's state has a frame,
-// which costs much to change, a step takes several tiles: the state is brought to the frame of all of them once.
+// which costs much to change, a step takes several tiles of a row, or elements of a column: the state is brought to the
+// frame of all of them once.
 #include <algorithm>
 
 #include "compiler/lower/loops/rows.h"
@@ -35,8 +36,14 @@ std::vector<Value> RowLowering::whole_tiles(int p, Value lo, Value hi, Value bas
   if (tiles > 1) {
     const Value wide = b.index(tiles * width);
     const Value some = b.add(lo, b.mul(b.scalar(ScalarOp::floordiv, {b.sub(hi, lo), wide}), wide));
-    carried = b.loop(lo, some, wide, carried,
-                     [&](Value at, const std::vector<Value>& values) { return step_of_tiles(p, lane(at), values); });
+    carried = b.loop(lo, some, wide, carried, [&](Value at, const std::vector<Value>& values) {
+      return step_of_several(p, static_cast<size_t>(tiles), values, [&](size_t k, const std::function<void()>& body) {
+        emit_.push_scope();
+        emit_.bind_lanes(lane_, b.add(lane(at), b.index(static_cast<int64_t>(k) * width)), width, no_value);
+        body();
+        emit_.pop_scope();
+      });
+    });
     lo = some;
   }
   return b.loop(lo, hi, b.index(width), carried, [&](Value at, const std::vector<Value>& values) {
@@ -78,32 +85,51 @@ void RowLowering::store(const Stores& stores) {
     emit_.store(statement->root.node, statement->root.index, v, cx_.streamed[statement->root.node]);
 }
 
-/// Emits several adjacent tiles of pass p from lane `first` on: first what they compute and store, then one combination
-/// for each reduction.
-std::vector<Value> RowLowering::step_of_tiles(int p, Value first, const std::vector<Value>& carried) {
-  kernel::Builder& b = emit_.builder();
-  std::vector<std::vector<kernel::State>> sides;  // by reduction: its state, then the tiles
-  std::vector<const Statement*> reductions;
+/// Returns whether a step of pass p should take several elements.
+bool RowLowering::has_frames(int p) const {
+  return std::any_of(statements_.begin(), statements_.end(), [&](const Statement& s) {
+    return s.pass == p && s.carries() && compiler::tiles_of_step(node_of(s).attrs->reducer) > 1;
+  });
+}
+
+/// Emits several elements of pass p: first what they compute and store, then one combination for each state that has a
+/// frame. `at` calls the function that it is given where element k is the current one.
+std::vector<Value> RowLowering::step_of_several(int p, size_t count, const std::vector<Value>& carried,
+                                                const std::function<void(size_t, const std::function<void()>&)>& at) {
+  std::vector<size_t> reductions;                 // positions of statements
+  std::vector<std::vector<kernel::State>> sides;  // by reduction: its state, then the elements
   size_t next = 0;
-  for (const Statement& statement : statements_)
-    if (statement.pass == p && statement.carries())
-      reductions.push_back(&statement), sides.push_back({state_of(statement, carried, next)});
-  for (int64_t tile = 0; tile < tiles_of_pass(p); ++tile) {
-    emit_.push_scope();
-    emit_.bind_lanes(lane_, b.add(first, b.index(tile * schedule_.tile())), schedule_.tile(), no_value);
+  for (size_t k = 0; k < statements_.size(); ++k)
+    if (statements_[k].pass == p && statements_[k].carries())
+      reductions.push_back(k), sides.push_back({state_of(statements_[k], carried, next)});
+  const auto element = [&] {
     recall(p);
     Stores stores;
     for (const Statement& statement : statements_)
       if (statement.pass == p && statement.root.kind == RootKind::full) full_root(statement, stores);
-    for (size_t k = 0; k < reductions.size(); ++k) sides[k].push_back(element_of(*reductions[k]));
+    for (size_t k = 0; k < reductions.size(); ++k) {
+      const Statement& statement = statements_[reductions[k]];
+      if (sides[k][0].size() > 1) sides[k].push_back(element_of(statement));
+      else sides[k][0] = combined(statement, sides[k][0]);
+    }
     keep(p);
     store(stores);
-    emit_.pop_scope();
-  }
+  };
+  for (size_t k = 0; k < count; ++k) at(k, element);
   std::vector<Value> all;
-  for (size_t k = 0; k < reductions.size(); ++k)
-    for (Value v : kernel::combine_states(b, node_of(*reductions[k]).attrs->reducer, sides[k])) all.push_back(v);
+  for (size_t k = 0; k < reductions.size(); ++k) {
+    const kernel::Reducer reducer = node_of(statements_[reductions[k]]).attrs->reducer;
+    const bool several = sides[k].size() > 1;
+    for (Value v : several ? kernel::combine_states(emit_.builder(), reducer, sides[k]) : sides[k][0]) all.push_back(v);
+  }
   return all;
+}
+
+/// Returns the state of a reduction with the current element.
+kernel::State RowLowering::combined(const Statement& statement, const kernel::State& state) {
+  const IrNode& node = node_of(statement);
+  if (sums_products(statement)) return {emit_.fused_multiply_add(node.inputs[0], statement.operand, {}, state[0])};
+  return kernel::combine_states(emit_.builder(), node.attrs->reducer, state, element_of(statement));
 }
 
 /// Emits one tile of pass p: adds it to every reduction and stores every full root. Stores come last, since
@@ -113,31 +139,23 @@ std::vector<Value> RowLowering::step(int p, const std::vector<Value>& carried) {
     step_parts();
     return {};
   }
-  kernel::Builder& b = emit_.builder();
   std::vector<Value> next;
   Stores stores;
   recall(p);
   for (const Statement& statement : statements_) {
     if (statement.pass != p || statement.root.kind == RootKind::row) continue;
-    const IrNode& node = cx_.ir[statement.root.node];
     if (statement.root.kind == RootKind::full) {
       full_root(statement, stores);
       continue;
     }
-    if (sums_products(statement)) {
-      next.push_back(emit_.fused_multiply_add(node.inputs[0], statement.operand, {}, carried[next.size()]));
-      continue;
-    }
     if (statement.first_result >= 0) continue;
-    const kernel::State element = element_of(statement);
-    const kernel::Reducer reducer = node.attrs->reducer;
     if (statement.root.kind == RootKind::column) {
       Value& sum = column_sums_[column_of(statement)];
-      sum = kernel::combine_states(b, reducer, {sum}, element)[0];
+      sum = combined(statement, {sum})[0];
       continue;
     }
     size_t at = next.size();
-    for (Value v : kernel::combine_states(b, reducer, state_of(statement, carried, at), element)) next.push_back(v);
+    for (Value v : combined(statement, state_of(statement, carried, at))) next.push_back(v);
   }
   keep(p);
   prefetch_next(p);

@@ -23,16 +23,15 @@ constexpr double default_launch_bytes = 1e5;
 }  // namespace
 
 /// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
-/// code computes with the least, whichever is faster. cuBLASLt's sums of 16-bit operands are not used: on Hopper they
-/// make a matmul take a third longer, which is twice the time of a pass over the operand. Sums of the result are
-/// computed in the epilogue.
+/// code computes with the least, whichever is faster. A sum of an operand rides on the matmul where the machine has it
+/// at little cost; sums of the result are computed in the epilogue.
 DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   const double launch = target_ ? target_->machine().launch_seconds * target_->machine().bandwidth : 0;
   const RegionContext cx{ir_, users_, outputs, strides_, base_root_, launch > 0 ? launch : default_launch_bytes};
   std::vector<DotRegion> all = dot_regions(cx, dot);
   const auto less = [](const DotRegion& x, const DotRegion& y) { return x.bytes < y.bytes; };
   DotRegion generated = *std::min_element(all.begin(), all.end(), less);
-  add_operand_sum(cx, generated);
+  if (!target_ || target_->machine().sums_operands()) add_operand_sum(cx, generated);
   if (!target_ || generated.sum >= 0) return generated;
   const DotRegion* const asked = library_region(all);
   if (!asked || generated_wins(generated, *asked)) return with_prologues(cx, std::move(generated));

@@ -73,7 +73,7 @@ double gelu_derivative(double x) {
 }
 
 struct Data {
-  std::vector<double> a, b, bias, residual, c, sum, argument, scales;
+  std::vector<double> a, b, bias, residual, c, argument, scales;
   double scale() const { return std::accumulate(scales.begin(), scales.end(), 1.0, std::multiplies<>()); }
 };
 
@@ -102,13 +102,6 @@ void direct(const DotDesc& d, Data& x) {
         finish(d, x, at, sum);
       }
   });
-  const bool of_a = d.sum == OperandSum::a;
-  for (size_t i = 0; i < x.sum.size(); ++i) {
-    x.sum[i] = 0;
-    for (int64_t l = 0; l < d.k; ++l)
-      x.sum[i] += of_a ? x.a[static_cast<size_t>(static_cast<int64_t>(i) * d.a_m + l * d.a_k)]
-                       : x.b[static_cast<size_t>(l * d.b_k + static_cast<int64_t>(i) * d.b_n)];
-  }
 }
 
 /// What cuBLASLt computes for a form, by its documentation: column-major matrices, a bias along D's rows, the gradients
@@ -148,18 +141,11 @@ void as_cublaslt(const DotDesc& d, const cuda::LtForm& f, Data& x) {
           x.c[at] = activated(follows, sum);
         }
     }
-  for (size_t i = 0; i < x.sum.size(); ++i) {
-    x.sum[i] = 0;
-    const auto index = static_cast<int64_t>(i);
-    for (int64_t l = 0; l < k; ++l)
-      x.sum[i] += f.epilogue == cuda::lt::epilogue_bgrad_a ? a[static_cast<size_t>(element(f.a, index, l))]
-                                                           : b[static_cast<size_t>(element(f.b, l, index))];
-  }
 }
 
 Data data_for(const DotDesc& d) {
   const Sizes s = sizes(d);
-  Data x{numbers(s.a, 1), numbers(s.b, 2), {}, {}, std::vector<double>(s.c, -7), {}, {}, {}};
+  Data x{numbers(s.a, 1), numbers(s.b, 2), {}, {}, std::vector<double>(s.c, -7), {}, {}};
   for (auto* v : {&x.a, &x.b})
     for (double& e : *v) e = d.a == int8 ? std::round(e * 20) : e;
   x.a = rounded(x.a, d.a), x.b = rounded(x.b, d.b);
@@ -167,7 +153,6 @@ Data data_for(const DotDesc& d) {
   if (d.residual) x.residual = rounded(numbers(s.c, 4), d.c);
   for (int64_t k = 0; k < d.scales; ++k) x.scales.push_back(k == 0 ? 0.375 : 16);
   if (d.pre_activation != PreActivation::none) x.argument = rounded(numbers(s.c, 5), d.c);
-  if (d.sum != OperandSum::none) x.sum.assign(static_cast<size_t>(d.sum == OperandSum::a ? d.m : d.n), 0);
   return x;
 }
 
@@ -231,11 +216,6 @@ std::vector<DotDesc> eights() {
   return list;
 }
 
-DotDesc with_sum(DotDesc d, OperandSum sum) {
-  d.sum = sum;
-  return d;
-}
-
 }  // namespace
 
 TEST_CASE("cublaslt: gelu after a product in float32 is taken where the product is rounded to TF32") {
@@ -248,11 +228,6 @@ TEST_CASE("cublaslt: the form of a product means what the descriptor says") {
   std::vector<DotDesc> all = taken(float32, float32);
   for (const DotDesc& d : taken(bfloat16, bfloat16))
     if (d.pre_activation != PreActivation::none) all.push_back(d);
-  all.push_back(with_sum(plain(40, 48, 64), OperandSum::a));
-  all.push_back(with_sum(plain(40, 48, 64), OperandSum::b));
-  all.push_back(with_sum(edited(plain(40, 48, 64), [](DotDesc& d) { d.a_m = 1, d.a_k = 40; }), OperandSum::b));
-  all.push_back(with_sum(edited(plain(40, 48, 64), [](DotDesc& d) { d.c_m = 1, d.c_n = 40; }), OperandSum::a));
-  all.push_back(with_sum(edited(plain(40, 48, 64), [](DotDesc& d) { d.c_m = 1, d.c_n = 40; }), OperandSum::b));
   for (const DotDesc& d : eights()) all.push_back(d);
   for (const DotDesc& d : all) {
     CAPTURE(d.to_string());
@@ -264,7 +239,6 @@ TEST_CASE("cublaslt: the form of a product means what the descriptor says") {
     direct(d, want);
     as_cublaslt(d, *form, got);
     CHECK(worst_error(got.c, want.c) < 1e-12);
-    CHECK(worst_error(got.sum, want.sum) < 1e-12);
     CHECK(worst_error(got.argument, want.argument) < 1e-12);
   }
 }
@@ -304,7 +278,8 @@ TEST_CASE("cublaslt: what it does not take is left alone") {
     CHECK(refused(edited(half, [](DotDesc& d) { d.residual = true; })));
     CHECK(refused(edited(half, [](DotDesc& d) { d.c_m = 52; })));  // rows of the argument at 8 bytes
   }
-  CHECK(refused(edited(base, [](DotDesc& d) { d.bias = true, d.sum = OperandSum::a; })));
+  for (const OperandSum sum : {OperandSum::a, OperandSum::b, OperandSum::c})
+    CHECK(refused(edited(base, [&](DotDesc& d) { d.sum = sum; })));
   CHECK(refused(batched(base, {3}, {40 * 64}, {64 * 48}, {0})));  // results on top of each other
   CHECK(refused(batched(base, {7, 64}, {64 * 40 * 64 * 2, 40 * 64}, {64 * 64 * 48 * 2, 64 * 48},
                         {40 * 48, 7 * 40 * 48})) == false);
@@ -341,7 +316,7 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   Data x = data_for(d);
   const std::vector<double> before = rounded(x.c, d.c);
   const DeviceArray a(context, x.a, d.a, offset), b(context, x.b, d.b, offset), bias(context, x.bias, d.c, offset),
-      residual(context, x.residual, d.c, offset), sum(context, x.sum, d.c, offset), c(context, x.c, d.c, offset),
+      residual(context, x.residual, d.c, offset), c(context, x.c, d.c, offset),
       argument(context, x.argument, d.c, offset);
   std::vector<std::unique_ptr<DeviceArray>> scales;
   for (const double s : x.scales)
@@ -349,7 +324,6 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   std::vector<void*> operands = {a.address(), b.address()};
   if (d.bias) operands.push_back(bias.address());
   if (d.residual) operands.push_back(residual.address());
-  if (d.sum != OperandSum::none) operands.push_back(sum.address());
   if (d.pre_activation != PreActivation::none) operands.push_back(argument.address());
   for (const auto& s : scales) operands.push_back(s->address());
   operands.push_back(c.address());
@@ -358,7 +332,6 @@ bool run_on_device(const DotDesc& d, double tolerance, const cuda::CublasltOptio
   call->run(operands);
   const std::vector<double> first = c.values();
   CHECK(worst_error(first, x.c) < tolerance);
-  CHECK(worst_error(sum.values(), x.sum) < tolerance);
   CHECK(worst_error(argument.values(), x.argument) < tolerance);
   call->run(operands);  // after the search
   CHECK(c.values() == first);
@@ -443,7 +416,7 @@ TEST_CASE("cublaslt on the device: layouts, batches and epilogues in every dtype
   }
 }
 
-TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8, 8-bit floats, sums of operands") {
+TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8, 8-bit floats") {
   if (!on_device()) return;
   const DotDesc large = edited(plain(320, 384, 1024, bfloat16, bfloat16),
                                [](DotDesc& d) { d.bias = true, d.activation = Activation::gelu_tanh; });
@@ -467,11 +440,6 @@ TEST_CASE("cublaslt on the device: larger products, searched and not, TF32, int8
       DotDesc d = transposed(plain(64, 64, k, float8_e4m3, float32));
       d.b = float8_e4m3, d.scales = 2;
       if (10 * info.major + info.minor >= 89) CHECK(run_in_eight_bits(d, positive));
-    }
-  for (Dtype t : {float32, bfloat16})
-    for (OperandSum sum : {OperandSum::a, OperandSum::b}) {
-      const DotDesc d = with_sum(edited(plain(128, 192, 256, t, t), [](DotDesc& e) { e.a_m = 1, e.a_k = 128; }), sum);
-      if (!run_on_device(d, t == float32 ? 2e-5 : 1.5e-2)) MESSAGE("declined: " << d.to_string());
     }
 }
 

@@ -55,8 +55,7 @@ TEST_CASE("cublaslt: constants and structures are those of cublasLt.h") {
   same(lt::op_n, CUBLAS_OP_N), same(lt::op_t, CUBLAS_OP_T);
   same(lt::epilogue_default, CUBLASLT_EPILOGUE_DEFAULT), same(lt::epilogue_relu, CUBLASLT_EPILOGUE_RELU),
       same(lt::epilogue_bias, CUBLASLT_EPILOGUE_BIAS);
-  same(lt::epilogue_gelu, CUBLASLT_EPILOGUE_GELU), same(lt::epilogue_bgrad_a, CUBLASLT_EPILOGUE_BGRADA),
-      same(lt::epilogue_bgrad_b, CUBLASLT_EPILOGUE_BGRADB);
+  same(lt::epilogue_gelu, CUBLASLT_EPILOGUE_GELU);
   same(lt::epilogue_gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX), same(lt::epilogue_dgelu, CUBLASLT_EPILOGUE_DGELU);
   same(lt::epilogue_gelu_aux | lt::epilogue_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
   same(lt::matmul_aux_pointer, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER),

@@ -124,7 +124,7 @@ class CublasltCall final : public LibraryCall {
     set_matmul(lt::matmul_transa, static_cast<int32_t>(form.a.transposed ? lt::op_t : lt::op_n));
     set_matmul(lt::matmul_transb, static_cast<int32_t>(form.b.transposed ? lt::op_t : lt::op_n));
     set_matmul(lt::matmul_epilogue, form.epilogue);
-    if (has_vector()) {
+    if (desc_.bias) {
       set_matmul(lt::matmul_bias_data_type, static_cast<int32_t>(form.d.type));
       set_bias(reinterpret_cast<void*>(uintptr_t{1} << 20));  // only the alignment matters before the first run
     }
@@ -157,14 +157,14 @@ class CublasltCall final : public LibraryCall {
   }
 
   void run(std::span<void* const> operands) const override {
-    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (sums() ? 1 : 0) +
-                            (has_pre_activation() ? 1 : 0) + static_cast<size_t>(desc_.scales);
+    const size_t expected = 3u + (desc_.bias ? 1 : 0) + (desc_.residual ? 1 : 0) + (has_pre_activation() ? 1 : 0) +
+                            static_cast<size_t>(desc_.scales);
     weft::check(operands.size() == expected, "cublaslt", "number of operands");
     std::lock_guard lock(mutex_);
     context_.make_current();
     const size_t scales = operands.size() - 1 - static_cast<size_t>(desc_.scales);  // the first scale
     const int64_t alignment = alignment_of(operands, offsets_);
-    if (has_vector()) set_bias(desc_.bias ? operands[2] : operands[scales - 1]);
+    if (desc_.bias) set_bias(operands[2]);
     if (has_pre_activation()) set_argument(operands[scales - 1]);
     for (int64_t k = 0; k < desc_.scales; ++k) set_scale(k, operands[scales + static_cast<size_t>(k)]);
     Ways* known = ways(alignment);
@@ -176,8 +176,6 @@ class CublasltCall final : public LibraryCall {
   }
 
  private:
-  bool sums() const { return desc_.sum != kernel::OperandSum::none; }
-  bool has_vector() const { return desc_.bias || sums(); }
   bool has_pre_activation() const { return desc_.pre_activation != kernel::PreActivation::none; }
 
   void make_layout(Owned<lt::Layout>& to, const LtMatrix& m) const {

@@ -33,9 +33,7 @@ enum Epilogue : uint32_t {
   epilogue_bias = 4,
   epilogue_gelu = 32,
   epilogue_gelu_aux = 160,
-  epilogue_dgelu = 192,
-  epilogue_bgrad_a = 256,
-  epilogue_bgrad_b = 512
+  epilogue_dgelu = 192
 };
 enum ReductionScheme : uint32_t { reduction_in_place = 1, reduction_compute_type = 2 };
 

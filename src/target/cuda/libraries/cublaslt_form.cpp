@@ -42,9 +42,8 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
   if (eight(d.a) && eight(d.b)) {
     if (d.a == float8_e5m2 && d.b == float8_e5m2) return std::nullopt;
     if (!(d.c == float16 || d.c == bfloat16 || d.c == float32)) return std::nullopt;
-    // A bias has the dtype of a 16-bit result only, and an activation or a sum is left alone.
-    if ((d.bias && d.c.size() != 2) || d.activation != Activation::none || d.sum != kernel::OperandSum::none)
-      return std::nullopt;
+    // A bias has the dtype of a 16-bit result only, and an activation is left alone.
+    if ((d.bias && d.c.size() != 2) || d.activation != Activation::none) return std::nullopt;
     return t;
   }
   if (d.scales > 0) return std::nullopt;
@@ -58,8 +57,7 @@ std::optional<Types> types_of(const DotDesc& d, bool tf32) {
     t.compute = lt::compute_64f, t.scale = lt::r_64f;
     return t;
   }
-  if (d.a == int8 && d.c == int32 && !d.bias && !d.residual && d.activation == Activation::none &&
-      d.sum == kernel::OperandSum::none) {
+  if (d.a == int8 && d.c == int32 && !d.bias && !d.residual && d.activation == Activation::none) {
     t.compute = lt::compute_32i, t.scale = lt::r_32i;
     return t;
   }
@@ -106,19 +104,12 @@ bool set_batch(std::vector<BatchAxis> axes, LtForm& form) {
 std::optional<uint32_t> epilogue_of(const DotDesc& d, bool swapped, bool tf32) {
   if (d.pre_activation != kernel::PreActivation::none) {
     // 16-bit results, tanh's gelu; rows of Z must begin at multiples of 16 bytes.
-    const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual &&
-                      d.sum == kernel::OperandSum::none && d.batch.empty();
+    const bool fits = d.activation == Activation::gelu_tanh && d.c.size() == 2 && !d.residual && d.batch.empty();
     if (!fits || (d.bias && !swapped) || d.m % 8 != 0 || d.n % 8 != 0 || std::max(d.c_m, d.c_n) % 8 != 0)
       return std::nullopt;
     if (d.pre_activation == kernel::PreActivation::derivative)
       return d.bias ? std::nullopt : std::optional<uint32_t>(lt::epilogue_dgelu);
     return lt::epilogue_gelu_aux | (d.bias ? lt::epilogue_bias : 0u);
-  }
-  if (d.sum != kernel::OperandSum::none) {
-    if (d.bias || d.activation != Activation::none || !d.batch.empty())
-      return std::nullopt;  // bias and sum share a pointer
-    const bool of_its_a = (d.sum == kernel::OperandSum::b) == swapped;
-    return of_its_a ? lt::epilogue_bgrad_a : lt::epilogue_bgrad_b;
   }
   if (d.residual && d.activation != Activation::none) return std::nullopt;
   // Its approximation has an error of 2e-5 in float32 and of 1e-10 in float64.
@@ -141,7 +132,7 @@ std::optional<LtForm> cublaslt_form(const DotDesc& desc, bool tf32) {
     if (desc.batch[i] < 1) return std::nullopt;
     if (desc.batch[i] > 1 && (desc.c_batch[i] <= 0 || desc.a_batch[i] < 0 || desc.b_batch[i] < 0)) return std::nullopt;
   }
-  if (desc.sum == kernel::OperandSum::c) return std::nullopt;
+  if (desc.sum != kernel::OperandSum::none) return std::nullopt;  // Machine::sums_operands says why
   DotDesc d = desc;
   std::vector<BatchAxis> axes = kernel::merged_batch(d);
   kernel::batch_into_rows(d, axes);

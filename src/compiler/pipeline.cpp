@@ -23,6 +23,7 @@
 #include "compiler/rewrite/reduction_algebra.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/small_convolution.h"
+#include "compiler/rewrite/sort_scatter.h"
 #include "compiler/rewrite/sort_window.h"
 #include "compiler/schedule/single_pass.h"
 #include "compiler/schedule/splits.h"
@@ -64,6 +65,8 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return narrow_sorts(std::move(ir)); }},
     {"plain_operands", "after simplify, which would remove the copies it makes as movements that move nothing", always,
      [](Ir ir, const PassContext&) { return with_plain_operands(std::move(ir)); }},
+    {"sort_scatter", "after simplify, by which equal ids are one node, and after sort_window: its sorts are read whole",
+     on_gpu, [](Ir ir, const PassContext& cx) { return sort_scatters(std::move(ir), cx.target, cx.policy.numerics); }},
     {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory",
      without_attention_kernels, [](Ir ir, const PassContext&) { return pack_attention_operands(std::move(ir)); }},
     {"small_convolution", "before reductions are cut: its weight gradients are sums down columns", on_gpu,

@@ -27,7 +27,9 @@ void Grouper::find_roots() {
   for (NodeId id = 0; id < ir_.size() && target_ && target_->machine().has_clusters(); ++id)
     if (const NodeId cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
   for (const DotRegion& region : dots_) mark_operands_of(region);
+  find_sorted_rows();
   for (NodeId id = 0; id < ir_.size(); ++id) mark_operands(id);
+  mark_sorted_rows();
   if (target_) mark_scatter_rows();
   for (NodeId id = 0; id < ir_.size(); ++id)
     if (ir_[id].gemv) mark_gemv_vector(id);
@@ -131,7 +133,7 @@ void Grouper::mark_operands(NodeId id) {
     for (NodeId operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
     for (NodeId operand : operands) mark(operand);
   }
-  if (node.op == Op::gather) {
+  if (node.op == Op::gather && !sorted_rows_.contains(id)) {
     const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
     if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
     // A small part of a large array is gathered into its own buffer, so that the large one need not stay alive until

@@ -57,6 +57,8 @@ class Grouper {
   void mark_gemv_vector(NodeId reduction);
   void mark_gemv_result(NodeId reduction, const NodeCounts& outputs);
   void mark_scatter_rows();
+  void find_sorted_rows();
+  void mark_sorted_rows();
   void form();
   bool promote_shared(const NodeCounts& groups_using, bool scalars_only);
   void list_inlining_groups();
@@ -146,6 +148,7 @@ class Grouper {
   std::vector<std::optional<DotPlan>> dot_plans_;  // of each of these, once it was assigned to a group
   std::map<NodeId, size_t> dot_of_;                // by result of one of these: its number
   std::map<NodeId, ScatterRows> scatter_rows_;     // by scatter
+  std::set<NodeId> sorted_rows_;                   // gathers of rows that sorted scatters alone read
   std::vector<std::vector<NodeId>> calls_;         // by call: the nodes of its results, ascending
   IndexedVector<NodeId, int> call_of_;             // by node; -1 for others
   std::map<NodeId, PackedResult> packed_;          // results of attention stored as parts of one array

@@ -1,6 +1,5 @@
 #pragma once
-// Scatter-adds of whole rows at given row indices, such as the gradient of an embedding. A target may have a routine
-// for them (kernel/routines/routine_scatter.cpp).
+// Scatter-adds of whole rows whose additions may be in any order, which a target may have a routine for.
 #include <optional>
 
 #include "compiler/ir/grouping.h"
@@ -16,8 +15,8 @@ struct ScatterRowsForm {
   kernel::CallDesc desc;
   NodeId ids, updates;
 };
-/// Returns the form of a scatter; nothing if it is no scatter-add of whole rows, is small, has symbolic extents, or the
-/// target has no such routine.
+/// Returns the form of a scatter; nothing if it is no large scatter-add of whole rows (rewrite/sort_scatter.h), its
+/// sums are to be the same in every run, or the target has no such routine.
 std::optional<ScatterRowsForm> scatter_rows_form(const Ir& ir, NodeId scatter, const target::Target& target,
                                                  const Numerics& numerics);
 

@@ -28,6 +28,7 @@ struct IrNode {
   bool scaled = false;  // of a GEMV: its vector is computed inside the kernel (a norm); of another reduction: it reads
                         // that vector alone, so it is the same for all rows of the matrix
   bool fused = false;   // an addition whose second term, a product, is not rounded before: a fused multiply-add
+  bool sorted = false;  // of a scatter-add of rows: its ids are the values of a sort (rewrite/sort_scatter.h)
   bool materialized = false;  // stored, although it could be computed where it is read
   // A label of where the node came from: 0; one more for what a round of rematerialization places behind the busiest
   // step, copies and all else (fusion/rematerialize.h); one less than its reader's for the element that one_hot_sum

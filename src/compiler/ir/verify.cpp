@@ -160,8 +160,17 @@ class IrVerifier {
     require(!n.scaled || n.op == Op::reduce, "only a reduction is marked as made of a GEMV's row", id);
     require(!n.fused || (n.op == Op::add && ir_[n.inputs[1]].op == Op::mul),
             "only an addition of a product is marked as fused", id);
+    require(!n.sorted || sorts_rows(n), "only a scatter-add of rows by the values of a sort is marked as sorted", id);
     require(!n.materialized || n.op != Op::parameter, "an input is not marked as materialized", id);
     require(n.row_major || n.op == Op::parameter, "only an input has a layout of its own", id);
+  }
+
+  bool sorts_rows(const IrNode& n) const {
+    if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add || n.attrs->axes != std::vector<int64_t>{0})
+      return false;
+    const IrNode* ids = &ir_[n.inputs[1]];
+    while (ids->op == Op::depends) ids = &ir_[ids->inputs[0]];
+    return ids->op == Op::call && ids->attrs->call == "sort" && ids->output == 0 && ids->type.rank() == 1;
   }
 
   void inputs() const {

@@ -46,6 +46,11 @@ kernel::Ref Emitter::param(NodeId node, bool written) {
   return it->second;
 }
 
+kernel::Ref Emitter::scratch_param(Dtype dtype, bool written) {
+  params_.push_back(-1);
+  return b_.param("p" + std::to_string(params_.size() - 1), dtype, written);
+}
+
 Value Emitter::argument(const std::string& name, SymbolArgument argument) {
   auto [it, fresh] = argument_values_.try_emplace(name, no_value);
   if (fresh) {
@@ -170,7 +175,7 @@ Value Emitter::compute(NodeId node, const std::vector<Expr>& index, Expr valid) 
   if (n.op == Op::constant) return b_.constant(compute_dtype(n.type.dtype), n.attrs->number);
   if (n.op == Op::iota) return iota(index[static_cast<size_t>(n.attrs->axes[0])], n.type.dtype);
   if (n.op == Op::concat) return concat(node, index, valid);
-  if (n.op == Op::gather) return gather(node, index, valid);
+  if (n.op == Op::gather) return value(n.inputs[0], gathered_index(node, index, valid), valid);
   if (n.op == Op::random_bits) return random_bits(node, index, valid);
   if (is_movement(n.op)) return movement(node, index, valid);
   return elementwise(node, index, valid);
@@ -204,9 +209,10 @@ Value Emitter::concat(NodeId node, const std::vector<Expr>& index, Expr valid) {
   return result;
 }
 
-/// Emits a gather. Negative indices count from the end; others are clamped, so that no address lies outside the
-/// operand.
-Value Emitter::gather(NodeId node, const std::vector<Expr>& index, Expr valid) {
+/// Emits the indices of a gather and returns the index at which it reads its operand. Negative indices count from the
+/// end; others are clamped, so that no address lies outside the operand. An index that is emitted already keeps its
+/// variable, so that what it leads to is known, too.
+std::vector<Expr> Emitter::gathered_index(NodeId node, const std::vector<Expr>& index, Expr valid) {
   const IrNode& n = cx_.ir[node];
   auto rank = static_cast<std::ptrdiff_t>(index_rank(cx_.ir, node));
   std::vector<Expr> prefix(index.begin(), index.begin() + rank), inside(index.begin() + rank, index.end());
@@ -216,14 +222,25 @@ Value Emitter::gather(NodeId node, const std::vector<Expr>& index, Expr valid) {
     int64_t range = std::max<int64_t>(0, dim.bound() - n.attrs->shape[axis].bound());
     NodeId indices = n.inputs[k + 1];
     Value i = b_.cast(value(indices, prefix, valid), int64);
+    const auto [known, fresh] = gathered_.try_emplace({node, k, i});
+    if (fresh) known->second = group_.cx->variable("gathered", 0, range);
     if (!is_unsigned(cx_.ir[indices].type.dtype)) i = b_.select(b_.lt(i, b_.index(0)), b_.add(i, extent(dim)), i);
     i = b_.max(b_.min(i, b_.index(range)), b_.index(0));
-    Expr variable = group_.cx->variable("gathered", 0, range);
-    bind(variable, i);
-    if (b_.type(i).rank() > 0) lane_bound_.insert(variable.get());
-    inside[axis] = inside[axis] + variable;
+    bind(known->second, i);
+    if (b_.type(i).rank() > 0) lane_bound_.insert(known->second.get());
+    inside[axis] = inside[axis] + known->second;
   }
-  return value(n.inputs[0], inside, valid);
+  return inside;
+}
+
+std::vector<Emitter::Gathered> Emitter::begin_gathers(NodeId node, const std::vector<Expr>& index) {
+  std::vector<Gathered> moved;
+  walk(node, index, [&](NodeId id, const std::vector<Expr>& at) {
+    if (cx_.ir[id].op == Op::gather && !is_memory(id))
+      moved.push_back({cx_.ir[id].inputs[0], gathered_index(id, at, {})});
+    return true;
+  });
+  return moved;
 }
 
 /// Emits word `at` of the Philox stream: one of the four words of block at / 4.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Emitter {
 
   /// Declares the buffer of a root or leaf as a parameter. Declare all written ones before the first load.
   kernel::Ref param(NodeId node, bool written);
+  /// Declares a buffer that belongs to no node: its place among the parameters is -1.
+  kernel::Ref scratch_param(Dtype dtype, bool written);
   /// Returns a symbol argument of the kernel; equal arguments are shared.
   kernel::Value argument(const std::string& name, SymbolArgument value);
   kernel::Value extent(const Dim& dim);  // a constant, or the symbol's run-time value
@@ -101,6 +104,14 @@ class Emitter {
   kernel::Value rounded(NodeId node, kernel::Value v) { return narrowed(v, cx_.ir[node].type.dtype); }
   /// Emits now, before the loops to come, the parts of the value that do not depend on `varying`.
   void hoist(NodeId node, const std::vector<ix::Expr>& index, const std::vector<ix::Expr>& varying);
+  /// A value that a gather moves, at the index that it moves it from.
+  struct Gathered {
+    NodeId node;
+    std::vector<ix::Expr> index;
+  };
+  /// Emits now the indices of the first gathers that the value goes through, and returns what they move. Readers that
+  /// load several values call this for all of them first, so that no load waits for the index of another.
+  std::vector<Gathered> begin_gathers(NodeId node, const std::vector<ix::Expr>& index);
 
   kernel::Value index_value(ix::Expr e);  // int64 scalar, or [width] where e depends on lanes
   kernel::Value predicate(ix::Expr e);    // bool
@@ -124,7 +135,7 @@ class Emitter {
   kernel::Value compute(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value movement(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value concat(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
-  kernel::Value gather(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
+  std::vector<ix::Expr> gathered_index(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   kernel::Value random_bits(NodeId node, const std::vector<ix::Expr>& index, ix::Expr valid);
   std::pair<kernel::Value, kernel::Value> threefry_counters(kernel::Value low, int64_t words);
   kernel::Value threefry(kernel::Value key0, kernel::Value key1, ix::Expr at, int64_t words);
@@ -147,6 +158,7 @@ class Emitter {
   std::map<std::string, kernel::Value> argument_values_;
   std::unordered_map<const ix::Node*, kernel::Value> bound_;  // variables → scalar or tile
   std::set<const ix::Node*> lane_bound_;                      // variables bound to tiles (gathered indices)
+  std::map<std::tuple<NodeId, size_t, kernel::Value>, ix::Expr> gathered_;  // gather, index array, index → variable
   Lanes lanes_{};
   int64_t width_ = 0;
   kernel::Value limit_ = kernel::no_value;

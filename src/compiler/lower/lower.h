@@ -10,6 +10,7 @@
 //   attention   softmax attention, forward and backward
 //   cumulative  an axis reduced up to each of its elements; one program a row, or a panel of rows
 //   scatter     updates in order onto a copy of the operand; programs divide the slice among them
+//   sorted scatter  rows that are added where sorted ids say; programs divide the ids among them
 //
 // A class sees the group and the addresses of its loads. The schedule depends on the strides alone, so it is the same
 // everywhere.
@@ -18,6 +19,7 @@
 
 #include "compiler/ir/grouping.h"
 #include "compiler/schedule/rows.h"
+#include "kernel/routines/routine.h"
 #include "kernel/tile.h"
 #include "target/target.h"
 
@@ -49,6 +51,12 @@ struct Lowered {
   int64_t reduction_order = 0;
 };
 
+/// A group as several kernels with scratch between them.
+struct LoweredRoutine {
+  kernel::Routine routine;
+  std::vector<NodeId> operands;  // the nodes whose buffers the routine's operands are
+};
+
 /// What lowering knows about the program around a group. `buffer_owner[node]`: the node whose buffer a root lies in
 /// (itself, or the input that it updates in place). `has_buffer[node]`: the root is read outside its own group, so it
 /// needs memory. `streamed[node]`: it is stored with streaming stores.
@@ -70,6 +78,9 @@ Lowered lower_dot(const LowerContext& cx, const Group& group);
 Lowered lower_attention(const LowerContext& cx, const Group& group);
 /// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);
+/// Lowers a scatter of rows whose ids are sorted (rewrite/sort_scatter.h). Its operand must be in the result's buffer
+/// already, row-major.
+LoweredRoutine lower_sorted_scatter(const LowerContext& cx, const Group& group);
 
 // The functions below are parts of those above. `group` is a copy that the lowering owns, since it adds index
 // expressions.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "compiler/plan/kernel_sequence.h"
 #include "compiler/plan/step_maker.h"
 #include "compiler/region/attention_call.h"
 #include "compiler/region/dot_plan.h"
@@ -83,6 +84,22 @@ bool StepMaker::call_scatter_rows(GroupId g) {
   step.kind = Step::Kind::library;
   step.name = group.scatter_rows->desc.to_string();
   step.nodes.push_back({owner(group.scatter_rows->ids), owner(group.scatter_rows->updates), owner(node)});
+  add(g, std::move(step));
+  return true;
+}
+
+/// Adds the step of a scatter whose ids are sorted. The result's memory holds what is added to already.
+bool StepMaker::call_sorted_scatter(GroupId g) {
+  const Group& group = grouping_.groups[g];
+  const NodeId node = group.roots[0].node;
+  if (!ir_[node].sorted || !is_row_major(ir_[node].type.shape, grouping_.strides[node])) return false;
+  LoweredRoutine lowered = lower_sorted_scatter(context(), group);
+  Step step;
+  step.name = lowered.routine.kernels[0].name;
+  step.kind = Step::Kind::library;
+  step.nodes.push_back(std::move(lowered.operands));
+  for (const int64_t bytes : lowered.routine.scratch) step.nodes[0].push_back(scratch(bytes));
+  step.call = kernel_sequence(std::move(lowered.routine), target_);
   add(g, std::move(step));
   return true;
 }

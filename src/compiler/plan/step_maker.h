@@ -31,6 +31,7 @@ class StepMaker {
   bool call_attention(GroupId g);
   void call_routine(GroupId g);
   bool call_scatter_rows(GroupId g);
+  bool call_sorted_scatter(GroupId g);
   NodeId scratch(int64_t bytes);
   /// The work of a group's code, with the bytes of each of the code's buffers.
   struct CodeWork {

@@ -95,13 +95,14 @@ class Walk {
   }
 
   /// Returns the bytes that a result writes. A scatter counts only what it updates; the rest of its operand was there
-  /// before.
+  /// before. A sorted one sums the updates of an element before it adds them.
   double written(NodeId node) const {
     const IrNode& n = cx_.ir[node];
     const double size = n.type.dtype.size();
     if (n.op != Op::scatter) return elements(node) * size;
     const bool reads_too = n.attrs->mode != graph::ScatterMode::set;
-    return elements(n.inputs.back()) * size * (reads_too ? 2 : 1);
+    const double updates = elements(n.inputs.back());
+    return (n.sorted ? std::min(updates, elements(node)) : updates) * size * (reads_too ? 2 : 1);
   }
 
   /// Returns the operations for each element of a node that is needed. For a reduction, those of its operand.

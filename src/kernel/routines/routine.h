@@ -30,7 +30,9 @@ Routine sort_routine(const CallDesc& desc, int64_t lanes);
 Routine search_routine(const CallDesc& desc, int64_t lanes);
 /// Returns the routine of scatter_rows. Inputs: ids [n] (integers) and rows [n, width] (floats). Result [count, width]:
 /// each row is added to the row that its id names (negative ids count from the end, ids outside are dropped). The
-/// compiler uses it in place of a scatter; it is no call of a graph.
+/// compiler uses it in place of a scatter whose order is free; it is no call of a graph.
 Routine scatter_routine(const CallDesc& desc, int64_t lanes);
+/// Returns the dtype of the keys by which ids of so many rows are sorted: it also has `rows`, for ids outside.
+Dtype scatter_key(int64_t rows);
 
 }  // namespace weft::kernel

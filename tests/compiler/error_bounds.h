@@ -339,7 +339,7 @@ class BoundedEvaluation {
     if (mode == ScatterMode::prod) return of_exact(n, in, y);
     if (mode == ScatterMode::min) attrs.mode = ScatterMode::max;
     std::vector<double> out = moved_by_indices(n, attrs, in, in.size() - 1);
-    if (mode != ScatterMode::add || std::find(out.begin(), out.end(), unknown) != out.end()) return out;
+    if (mode != ScatterMode::add) return out;
     std::vector<HostTensor> operands, ones;
     for (size_t k = 0; k < in.size(); ++k) {
       const bool index = k > 0 && k + 1 < in.size();

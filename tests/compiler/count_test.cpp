@@ -1,5 +1,6 @@
 // The fusion contract: how many launches, library calls and copies named pieces of work become. Counted on the null
 // target, which runs nothing.
+#include "compiler/null_machine.h"
 #include "compiler/support.h"
 #include "graph/derive/derive.h"
 #include "graph/regions/composites.h"
@@ -115,6 +116,18 @@ TEST_CASE("the gradient of a bias rides on that of its weight") {
   CHECK(count({{x, g}, {sum(g, {0}), dot(x, g, {0, 1}, {0, 1})}}) == 2);
   Value w = param({512, 128}), b = param({512}), y = dot(x, w, {2}, {1}) + broadcast(b, {4, 64, 512});
   CHECK(count({{x, w, b, g}, pull_back(Values{y}, Values{g}, Values{x, w, b})}) == 2);
+}
+
+TEST_CASE("on a GPU the gradient of a bias is a kernel of its own, which reads the operand once") {
+  test::NullMachine gpu("NVIDIA H100");
+  for (const int64_t rows : {1024, 8192}) {
+    const Value x = param({rows, 512}), g = param({rows, 512});
+    const auto program = compiler::build({{{x, g}, {dot(g, x, {0}, {0}), sum(g, {0})}}, {}, {}}, gpu);
+    INFO(program->print("plan"));
+    CHECK(program->stats().library_calls == 1);
+    CHECK(program->stats().count() == 2);
+    CHECK(program->print("plan").find("sum(") == std::string::npos);
+  }
 }
 
 TEST_CASE("a GPT-2 block is seven steps forward") {

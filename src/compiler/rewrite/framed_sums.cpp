@@ -15,7 +15,7 @@ using kernel::Reducer;
 
 namespace {
 
-bool has_axis(const std::vector<int64_t>& axes, size_t axis) {
+bool reduces_axis(const std::vector<int64_t>& axes, size_t axis) {
   return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
 }
 
@@ -85,7 +85,7 @@ class Matcher {
     const size_t missing = whole.size() - own.size();
     for (size_t k = 0; k < whole.size(); ++k) {
       const Dim extent = k < missing ? Dim(1) : own[k - missing];
-      if (!(extent == (has_axis(axes(), k) ? Dim(1) : whole[k]))) return false;
+      if (!(extent == (reduces_axis(axes(), k) ? Dim(1) : whole[k]))) return false;
     }
     return true;
   }
@@ -163,7 +163,7 @@ class Matcher {
     }
     double count = 1;
     for (size_t k = 0; k < shape.size(); ++k) {
-      if (!has_axis(axes(), k)) kept.push_back(element[k]);
+      if (!reduces_axis(axes(), k)) kept.push_back(element[k]);
       else if (shape[k].is_static()) count *= static_cast<double>(shape[k].bound());
       else return false;
     }

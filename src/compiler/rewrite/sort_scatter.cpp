@@ -13,7 +13,7 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t least_rows = 2048, least_width = 32;  // of fewer and narrower rows, one launch adds up all
+constexpr int64_t least_sorted_rows = 2048, least_row_width = 32;  // of fewer and narrower rows, one launch adds up all
 
 class ScatterSorter : Rewriter {
  public:
@@ -136,8 +136,8 @@ std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
     if (!d.is_static()) return {};
     sizes.count *= d.bound();
   }
-  if (!shape[0].is_static() || sizes.rows == 0 || sizes.count < least_rows || sizes.count > INT32_MAX ||
-      sizes.width < least_width)
+  if (!shape[0].is_static() || sizes.rows == 0 || sizes.count < least_sorted_rows || sizes.count > INT32_MAX ||
+      sizes.width < least_row_width)
     return {};
   return sizes;
 }

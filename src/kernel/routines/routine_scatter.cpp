@@ -75,14 +75,14 @@ class ScatterRoutine {
 
   Kernel chunk_kernel() const {
     Builder b("scatter_chunks");
-    const Ref list = b.param("keys", key_, false), where = b.param("places", uint32, false),
+    const Ref list = b.param("keys", key_, false), where = b.param("positions", uint32, false),
               updates = b.param("updates", from_, false), rows = b.param("rows", sizes_.dtype, true),
               kept = b.param("parts", sizes_.sum(), true);
     SortedRowsProgram program(b, sizes_, key_of(b, list));
     program.add_chunk(rows, kept, [&](std::span<const Value> at) {
-      std::vector<Value> places, loaded;
-      for (const Value v : at) places.push_back(b.cast(b.load(where, v, {}, {}), int64));
-      for (const Value v : places) {
+      std::vector<Value> numbers, loaded;
+      for (const Value v : at) numbers.push_back(b.cast(b.load(where, v, {}, {}), int64));
+      for (const Value v : numbers) {
         const Value offset = b.add(b.mul(v, b.index(sizes_.width)), program.column());
         loaded.push_back(b.cast(b.load(updates, offset, {sizes_.panel()}, {1}, {program.left()}), sizes_.sum()));
       }

@@ -211,8 +211,7 @@ TEST_CASE("rows that are computed from the array that they are added to are comp
 TEST_CASE("scatters that are small or empty are not sorted") {
   const auto count = [&](int64_t points, int64_t rows, int64_t columns) {
     const Value ids = param({points}, int32), updates = param({points, columns});
-    return sorts(*checked({{ids, updates}, {add_rows(nothing(rows, columns), ids, updates)}}, Ids::spread,
-                          std::max<int64_t>(1, rows)));
+    return sorts(*checked({{ids, updates}, {add_rows(nothing(rows, columns), ids, updates)}}, Ids::spread, rows));
   };
   CHECK(count(2048, 7, 32) == 1);
   CHECK(count(2047, 7, 32) == 0);

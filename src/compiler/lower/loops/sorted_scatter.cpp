@@ -32,20 +32,20 @@ class SortedScatterLowering {
     std::vector<Lowered> both{chunks(), runs()};
     for (const Lowered& lowered : both)
       for (const NodeId node : lowered.params)
-        if (node >= 0 && place_of(node) == out_.operands.size()) out_.operands.push_back(node);
+        if (node >= 0 && operand_index(node) == out_.operands.size()) out_.operands.push_back(node);
     for (Lowered& lowered : both) add(std::move(lowered));
     return std::move(out_);
   }
 
  private:
-  size_t place_of(NodeId node) const {
+  size_t operand_index(NodeId node) const {
     return static_cast<size_t>(std::find(out_.operands.begin(), out_.operands.end(), node) - out_.operands.begin());
   }
 
   void add(Lowered lowered) {
     std::vector<int> buffers;
     for (const NodeId node : lowered.params)
-      buffers.push_back(static_cast<int>(node >= 0 ? place_of(node) : out_.operands.size()));
+      buffers.push_back(static_cast<int>(node >= 0 ? operand_index(node) : out_.operands.size()));
     out_.routine.launches.push_back({out_.routine.kernels.size(), std::move(buffers), {}, lowered.grid});
     out_.routine.kernels.push_back(std::move(lowered.kernel));
   }

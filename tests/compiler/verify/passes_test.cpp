@@ -125,13 +125,19 @@ Source best_of_rows() {
   return {{{x}, {graph::slice_axis(graph::sort(x, 1).values, 1, 14, 2)}}, {}, {}};
 }
 
+/// Rows enough to be added by sorted ids.
+Source scatter_of_rows() {
+  const Value ids = param({2048}, int32), rows = param({2048, 1, 32}), table = param({7, 32});
+  return {{{ids, rows, table}, {graph::scatter(graph::ScatterMode::add, table, {ids}, rows, {0})}}, {}, {}};
+}
+
 std::vector<Sample> samples_of_passes() {
   std::vector<Sample> out;
   for (const auto& make :
        {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns, best_of_rows})
     out.push_back({make(), &target::cpu()});
   for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum,
-                           sum_of_sums, long_row, spread_of_columns})
+                           sum_of_sums, long_row, spread_of_columns, scatter_of_rows})
     out.push_back({make(), &simt()});
   for (const auto& make : {small_convolution, float8, keys_by_columns}) out.push_back({make(), &libraries()});
   out.push_back({deep(), &target::cpu(), Policy{.memory_budget = 1}});

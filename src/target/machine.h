@@ -79,9 +79,9 @@ struct Machine {
   /// the same kernel as rows, and cuts long chains into parts.
   bool wants_many_programs() const { return simt; }
   /// True if a matmul sums an operand along k at little cost (the gradient of a bias beside that of its weight): the
-  /// core that multiplies the operand has it in its cache. On a GPU a pass of its own is faster. cuBLASLt's sums make a
-  /// TF32 or 16-bit matmul a third to a half longer, and an exact float32 one of 1024³ take 1 ms instead of 0.05
-  /// (H100).
+  /// core that multiplies the operand has it in its cache. On a GPU a pass of its own is faster: cuBLASLt's sums make a
+  /// TF32 or 16-bit matmul a third to a half longer, exact float32 ones up to many times
+  /// (docs/notes/matmul-epilogues.md).
   bool sums_operands() const { return !simt; }
   /// True if attention of many queries keeps its tiles in registers. With 16 vector registers separate kernels are
   /// faster (and LLVM 19 fails on some of its code for AVX2).

@@ -4,7 +4,8 @@
 In a unity build the files of a folder are one, and so are their unnamed namespaces. A function there that has the name
 of another file's becomes an overload of it, and hides a function of an outer namespace that another file calls. Both
 compile, and may call another function than before. So a function of an unnamed namespace has a name that no other file
-of its folder defines there, or calls. Two constants or types of one name do not compile at all.
+of its folder defines there, or calls. Two constants or types of one name do not compile at all. Nor do two types of one
+namespace that headers define: a file that includes only one of them compiles, a unity build includes both.
 
 usage: check_unity.py [ROOT]
 """
@@ -81,10 +82,29 @@ def breaches(folder):
                     yield f"{path}: {name} hides the function that {other.name} calls"
 
 
+def namespace_types(text):
+    """Pairs of namespace and name of the types that a header defines in namespaces."""
+    namespace = ""
+    for line in text.split("\n"):
+        if found := re.match(r"namespace ([\w:]+) \{", line):
+            namespace = found.group(1)
+        elif found := TYPE.match(line):
+            yield namespace, found.group(1)
+
+
+def repeated_types(root):
+    first = {}
+    for path in sorted((root / "src").rglob("*.h")) + sorted((root / "include").rglob("*.h")):
+        for namespace, name in namespace_types(plain(path.read_text(encoding="utf-8"))):
+            other = first.setdefault((namespace, name), path)
+            if other != path:
+                yield f"{path}: {namespace}::{name} is a type of {other.relative_to(root)}, too"
+
+
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     folders = sorted({path.parent for path in (root / "src").rglob("*.cpp")})
-    found = [breach for folder in folders for breach in breaches(folder)]
+    found = [breach for folder in folders for breach in breaches(folder)] + list(repeated_types(root))
     for breach in found:
         print(breach.removeprefix(f"{root}/"))
     print(f"{len(folders)} folders, {len(found)} breaches")

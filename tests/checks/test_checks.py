@@ -150,6 +150,15 @@ class Unity(Tree):
         code, output = self.check(self.LOCAL.format("half"), "void f(A& a) {\n  a.half(1);\n  ix::half(2);\n}\n")
         self.assertEqual(code, 0, output)
 
+    def test_types_of_headers(self):
+        for folder in "ab":
+            self.write(f"src/{folder}/one.h", "namespace weft::a {\n\nstruct Rows {\n  int n;\n};\n\n}\n")
+        code, output = self.check("", "")
+        self.assertEqual(code, 1)
+        self.assertIn("weft::a::Rows is a type of src/a/one.h, too", output)
+        self.write("src/b/one.h", "namespace weft::b {\n\nstruct Rows {\n  int n;\n};\n\n}\n")
+        self.assertEqual(self.check("", "")[0], 0)
+
 
 class Warnings(Tree):
     PRESETS = {"configurePresets": [

@@ -24,7 +24,7 @@ class SortRoutine {
  public:
   SortRoutine(const CallDesc& desc, int64_t lanes)
       : dtype_(desc.inputs[0].dtype), values_(desc.outputs[0].used), order_(desc.outputs[1].used) {
-    const SortedRows rows = sorted_rows(desc);
+    const SortSizes rows = sort_sizes(desc);
     outer_ = rows.outer, inner_ = rows.inner, n_ = rows.n, first_ = rows.first, count_ = rows.count;
     rows_ = outer_ * inner_;
     padded_ = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n_, 1))));

@@ -9,14 +9,14 @@
 namespace weft::kernel {
 
 /// The rows of a call `sort`: outer x inner rows of n elements, and the sorted positions that are wanted of each.
-struct SortedRows {
+struct SortSizes {
   int64_t outer = 1, inner = 1, n = 0, first = 0, count = 0;
 };
 
-inline SortedRows sorted_rows(const CallDesc& desc) {
+inline SortSizes sort_sizes(const CallDesc& desc) {
   const std::vector<int64_t>& extents = desc.inputs[0].extents;
   const auto axis = static_cast<size_t>(desc.integers[0]);
-  SortedRows rows;
+  SortSizes rows;
   for (size_t k = 0; k < extents.size(); ++k) (k < axis ? rows.outer : rows.inner) *= k == axis ? 1 : extents[k];
   rows.n = rows.count = extents[axis];
   if (desc.integers.size() > 1) rows.first = desc.integers[1], rows.count = desc.integers[2];

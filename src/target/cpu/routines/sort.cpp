@@ -267,7 +267,7 @@ class Sort final : public LibraryCall {
 template <class U>
 std::shared_ptr<const LibraryCall> make_sort(const kernel::CallDesc& d) {
   const kernel::CallDesc::Array& v = d.inputs[0];
-  const kernel::SortedRows rows = kernel::sorted_rows(d);
+  const kernel::SortSizes rows = kernel::sort_sizes(d);
   const Window window{static_cast<size_t>(rows.first), static_cast<size_t>(rows.count), static_cast<size_t>(rows.n)};
   return std::make_shared<Sort<U>>(v.dtype, rows.outer, window, rows.inner, d.outputs[0].used, d.outputs[1].used);
 }

@@ -143,6 +143,34 @@ TEST_CASE("ldexp or integer arithmetic: the same bits") {
   }
 }
 
+TEST_CASE("an exponential of a minimum with a constant takes fewer operations: the same bits") {
+  const auto limited = [](ScalarOp op, double limit) {
+    Builder b("limited");
+    const Ref in = b.param("x", float32, false), out = b.param("y", float32, true);
+    const Value start = b.mul(b.program_id(), b.index(test::scalar_kernel_lanes));
+    const Value left = b.sub(b.symbol("n"), start), x = b.load(in, start, {test::scalar_kernel_lanes}, {1}, {left});
+    const Value most = b.constant(float32, Number::of_real(limit), {test::scalar_kernel_lanes});
+    b.store(out, b.scalar(op, {b.min(x, most)}), start, {1}, {left});
+    return b.finish();
+  };
+  const std::vector<float> x = dense_sample(9, 20000);
+  for (const Expansion has : {Expansion{}, Expansion{.ldexp = true}})
+    for (const double limit : {0.0, 30.0, 69.0, 69.5}) {
+      CAPTURE(limit);
+      const Kernel plain = expand(test::scalar_kernel(ScalarOp::exp, float32), has),
+                   with = expand(limited(ScalarOp::exp, limit), has);
+      // The minimum is an operation of its own here.
+      const auto more = static_cast<std::ptrdiff_t>(with.body.insts.size() - plain.body.insts.size());
+      CHECK((more <= 0) == (limit <= 69));
+      std::vector<float> least = x;
+      for (float& v : least) v = std::isnan(v) ? v : std::min(v, static_cast<float>(limit));
+      const std::vector<float> a = test::run_kernel<float>(plain, {least}), b = test::run_kernel<float>(with, {x});
+      size_t differ = 0;
+      for (size_t k = 0; k < x.size(); ++k) differ += !same_bits(a[k], b[k]);
+      CHECK(differ == 0);
+    }
+}
+
 TEST_CASE("exponentials written in exp2") {
   const std::vector<float> x = dense_sample(7, 20000);
   for (ScalarOp op : {ScalarOp::exp, ScalarOp::exp2, ScalarOp::sigmoid}) {

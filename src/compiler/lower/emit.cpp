@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "compiler/rewrite/framed_sums.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -322,6 +323,11 @@ Value Emitter::elementwise(NodeId node, const std::vector<Expr>& index, Expr val
     return b_.cast(args[0], to);
   }
   if (n.op == Op::bitcast) return b_.cast(b_.bitcast(b_.cast(args[0], from), to), compute_dtype(to));
+  // The exponential of a softmax takes fewer operations where its code shows that the argument is at most 0.
+  if (n.op == Op::exp && from != float64 && !cx_.target.machine().simt && is_below_maximum(cx_.ir, n.inputs[0])) {
+    const kernel::Type& t = b_.type(args[0]);
+    args[0] = b_.min(args[0], b_.constant(t.dtype, Number::of_int(0), t.dims));
+  }
   return b_.scalar(static_cast<ScalarOp>(graph::row(n.op).scalar), args);
 }
 

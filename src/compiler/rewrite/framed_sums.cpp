@@ -19,6 +19,17 @@ bool reduces_axis(const std::vector<int64_t>& axes, size_t axis) {
   return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
 }
 
+/// Returns whether a broadcast repeats its operand along `axes` alone.
+bool repeats_rows(const Ir& ir, NodeId broadcast, const std::vector<int64_t>& axes) {
+  const Shape &whole = ir[broadcast].type.shape, &own = ir[ir[broadcast].inputs[0]].type.shape;
+  const size_t missing = whole.size() - own.size();
+  for (size_t k = 0; k < whole.size(); ++k) {
+    const Dim extent = k < missing ? Dim(1) : own[k - missing];
+    if (!(extent == (reduces_axis(axes, k) ? Dim(1) : whole[k]))) return false;
+  }
+  return true;
+}
+
 /// Matches one framed sum from its node up to the frame, and records the nodes on the way.
 class Matcher {
  public:
@@ -70,24 +81,13 @@ class Matcher {
     if (ir_[below].op != Op::sub) return false;
     found_.operand = ir_[below].inputs[0];
     const NodeId rows = enter(ir_[below].inputs[1]);
-    if (ir_[rows].op != Op::broadcast || !repeats_rows(rows)) return false;
+    if (ir_[rows].op != Op::broadcast || !repeats_rows(ir_, rows, axes())) return false;
     return find_maximum(enter(ir_[rows].inputs[0])) && is_frame(found_.frame, Reducer::max);
   }
 
   bool along_rows(const Shape& shape) const {
     return axes().back() + 1 == static_cast<int64_t>(shape.size()) &&
            axes().back() - axes().front() + 1 == static_cast<int64_t>(axes().size());
-  }
-
-  /// Returns whether a broadcast repeats its operand along the reduced axes alone.
-  bool repeats_rows(NodeId broadcast) const {
-    const Shape &whole = ir_[broadcast].type.shape, &own = ir_[ir_[broadcast].inputs[0]].type.shape;
-    const size_t missing = whole.size() - own.size();
-    for (size_t k = 0; k < whole.size(); ++k) {
-      const Dim extent = k < missing ? Dim(1) : own[k - missing];
-      if (!(extent == (reduces_axis(axes(), k) ? Dim(1) : whole[k]))) return false;
-    }
-    return true;
   }
 
   /// Looks through reshapes, which keep the order of the rows.
@@ -234,6 +234,17 @@ constexpr Rule framed_sum_table[] = {
 }  // namespace
 
 std::span<const Rule> framed_sum_rules() { return framed_sum_table; }
+
+bool is_below_maximum(const Ir& ir, NodeId difference) {
+  if (ir[difference].op != Op::sub) return false;
+  const NodeId x = ir[difference].inputs[0], rows = ir[difference].inputs[1];
+  if (ir[rows].op != Op::broadcast) return false;
+  NodeId maximum = ir[rows].inputs[0];
+  while (ir[maximum].op == Op::reshape || ir[maximum].op == Op::stop_gradient) maximum = ir[maximum].inputs[0];
+  const IrNode& m = ir[maximum];
+  return m.op == Op::reduce && !has_results(m) && m.attrs->reducer == Reducer::max && m.inputs[0] == x &&
+         repeats_rows(ir, rows, m.attrs->axes);
+}
 
 std::vector<FramedSum> framed_sums(const Ir& ir) {
   std::vector<FramedSum> all;

@@ -23,6 +23,8 @@ struct FramedSum {
 };
 using FramedSums = std::map<NodeId, FramedSum>;  // by the sum, and by the frame
 
+/// Returns whether a node is x - max x, the maximum along any axes of the same x: at most 0, or NaN.
+bool is_below_maximum(const Ir& ir, NodeId difference);
 /// Returns the sums that are such sums: of exponentials along the last axes, of squares along any.
 std::vector<FramedSum> framed_sums(const Ir& ir);
 /// Returns the graph with those sums and their frames as components of one reduction for which `pays` holds.

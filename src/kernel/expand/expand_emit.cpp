@@ -27,6 +27,9 @@ std::vector<Inst> Emitter::close_block() {
 
 void Emitter::keep(Inst inst) {
   if (inst.op == Op::constant) constants_.emplace(inst.results.at(0), inst.number);
+  if (inst.op == Op::scalar && inst.scalar_op == ScalarOp::min)
+    for (const Value v : inst.args)
+      if (const Number* limit = constant_of(v)) limits_.emplace(inst.results.at(0), limit->real());
   scopes_.back().insts.push_back(std::move(inst));
 }
 
@@ -96,6 +99,7 @@ std::vector<Value> Emitter::when(Value condition, const std::vector<Value>& othe
   if (const auto* same = known(key)) {
     types_.resize(static_cast<size_t>(first));
     constants_.erase(constants_.lower_bound(first), constants_.end());
+    limits_.erase(limits_.lower_bound(first), limits_.end());
     return *same;
   }
   for (Value v : otherwise) {
@@ -165,11 +169,15 @@ std::vector<Expr> when(Expr condition, const std::vector<Expr>& otherwise,
   return out;
 }
 
-// Without ldexp: multiplies by two powers of two, the first of them exactly. The bits of `half` are those of 2^m where
-// they are shifted, because its low bits are m + 127; those of 2^(n - m) follow from both.
-Expr scaled(Expr p, Expr shifted) {
+// Without ldexp: multiplies by two powers of two, the first of them exactly. Where n is not large, the first is
+// 2^(n+26), a normal number for every n, and the second a constant. Else they are 2^m and 2^(n - m), m about n / 2: the
+// bits of `half` are those of 2^m where they are shifted, because its low bits are m + 127; those of 2^(n - m) follow
+// from both.
+Expr scaled(Expr p, Expr shifted, int most) {
   const Expr n = shifted - shifter;
   if (p.emitter->has().ldexp) return apply(ScalarOp::ldexp, {p, n});
+  constexpr int raised = 26, most_raised = 127 - raised;
+  if (most <= most_raised) return p * power_of_two(shifted, one_bits + (raised << 23)) * 0x1p-26;
   constexpr double bias = 127, twice_bias = 254 << 23;
   const Expr half = bitcast(fma(n, 0.5, shifter + bias), int32), rest = bitcast(shifted, int32) - half;
   return p * bitcast(half << 23, float32) * bitcast((rest << 23) + twice_bias, float32);

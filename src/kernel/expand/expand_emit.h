@@ -45,6 +45,11 @@ class Emitter {
     const auto found = constants_.find(v);
     return found == constants_.end() ? nullptr : &found->second;
   }
+  /// Returns whether the value is a minimum with a constant of at most `limit`.
+  bool is_at_most(Value v, double limit) const {
+    const auto found = limits_.find(v);
+    return found != limits_.end() && found->second <= limit;
+  }
   const Expansion& has() const { return has_; }
 
  private:
@@ -61,6 +66,7 @@ class Emitter {
   std::vector<Type>& types_;
   std::vector<Scope> scopes_;          // innermost last
   std::map<Value, Number> constants_;  // for casts of constants
+  std::map<Value, double> limits_;     // of minima with a constant: that constant
 };
 
 struct Expr {
@@ -114,9 +120,9 @@ inline constexpr double shifter = 12582912;  // 1.5 * 2^23
 inline constexpr double one_bits = 0x3F800000, half_bits = 0x3F000000, minus_one_bits = -1082130432;
 /// Returns 2^h times the float with the pattern `bits`, a power of two; `shifted` is h + shifter.
 inline Expr power_of_two(Expr shifted, double bits) { return bitcast((bitcast(shifted, int32) << 23) + bits, float32); }
-/// Returns p 2^n, rounded once; n is `shifted` - shifter, |n| <= 151. p must be so close to 1 that p 2^(n/2) is a
-/// normal number.
-Expr scaled(Expr p, Expr shifted);
+/// Returns p 2^n, rounded once; n is `shifted` - shifter, |n| <= 151, and at most `most`. p must be so close to 1 that
+/// p 2^(n/2) is a normal number.
+Expr scaled(Expr p, Expr shifted, int most = 151);
 /// Returns v (not negative) with the sign of `sign`.
 inline Expr with_sign(Expr v, Expr sign) {
   return bitcast(bitcast(v, int32) | (bitcast(sign, int32) & -2147483648.0), float32);

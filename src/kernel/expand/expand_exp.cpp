@@ -77,13 +77,16 @@ Expr exp_by_exp2(Expr x, Precision precision, double sign = 1) {
 }  // namespace
 
 // Below the smallest subnormal the result is 0. Such lanes (masked scores are -inf) go around the arithmetic, because a
-// result that underflows costs some processors more than a hundred cycles.
+// result that underflows costs some processors more than a hundred cycles. An argument that is known to be small (that
+// of a softmax is at most 0) needs no limit above, and is scaled in fewer operations: the same bits.
 Expr exp(Expr x, Precision precision) {
   if (is_double(x)) return apply(ScalarOp::exp, {x});
   if (x.emitter->has().special_functions) return exp_by_exp2(x, precision);
-  const Expr gone = lt(x, -104.0);
-  const ReducedExponent e = reduced_exp(apply(ScalarOp::min, {select(gone, 0.0, x), 89.0}), precision);
-  return select(gone, 0.0, scaled(e.p, e.shifted));
+  constexpr double small = 69;  // 2^100 and less
+  const bool limited = x.emitter->is_at_most(x.value, small);
+  const Expr gone = lt(x, -104.0), kept = select(gone, 0.0, x);
+  const ReducedExponent e = reduced_exp(limited ? kept : apply(ScalarOp::min, {kept, 89.0}), precision);
+  return select(gone, 0.0, limited ? scaled(e.p, e.shifted, 100) : scaled(e.p, e.shifted));
 }
 
 Expr exp2(Expr x) {
@@ -148,9 +151,14 @@ Expr sigmoid(Expr x, Precision precision) {
     const Expr sum = exp_by_exp2(x, precision, -1) + 1.0;
     return precision == Precision::bits24 ? 1.0 / sum : apply(ScalarOp::recip, {sum});
   }
-  constexpr double small = 0x1p-24;
-  const ReducedExponent e = reduced_exp(clamp(x, -104, 40), precision, {-1, small});
-  return small / (scaled(e.p, e.shifted) + small);
+  constexpr double small = 0x1p-24, small_bits = one_bits - (24 << 23);
+  const Expr c = clamp(x, -104, 40);
+  if (x.emitter->has().ldexp) {
+    const ReducedExponent e = reduced_exp(c, precision, {-1, small});
+    return small / (scaled(e.p, e.shifted) + small);
+  }
+  const ReducedExponent e = reduced_exp(c, precision, {-1, 1});  // the product with 2^(n - 24) is exact for every n
+  return small / fma(e.p, power_of_two(e.shifted, small_bits), small);
 }
 
 }  // namespace weft::kernel::expansion

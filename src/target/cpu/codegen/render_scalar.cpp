@@ -117,14 +117,17 @@ IrValue Renderer::extremum(bool greatest, IrValue a, IrValue b) {
   if (Ir::known_splat(a, k) && k == k) return bounded(greatest, b, a, k);
   if (Ir::known_splat(b, k) && k == k) return bounded(greatest, a, b, k);
   const IrValue either = ir_.compare(LLVMRealUNO, a, b);
-  const IrValue nan = ir_.real_splat(ir_.element(a), std::numeric_limits<double>::quiet_NaN(), ir_.lanes(a));
-  if (isa_.range) return ir_.select(either, nan, ordered(greatest, a, b));
+  if (isa_.range) {
+    const IrValue nan = ir_.real_splat(ir_.element(a), std::numeric_limits<double>::quiet_NaN(), ir_.lanes(a));
+    return ir_.select(either, nan, ordered(greatest, a, b));
+  }
+  // Both orders of the processor's own maximum, which gives its second operand where neither is greater, agree but for
+  // zeros, of which one bit operation leaves the right one, and NaN, where all bits are set.
   const IrType bits = ir_.integer(ir_.element(a) == ir_.f64 ? 64 : 32);
-  const IrValue x = ir_.bits(a, bits), y = ir_.bits(b, bits);
-  // The value if a and b are equal: zeros may differ in sign.
-  const IrValue equal = ir_.bits(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.element(a));
-  const IrValue further = ir_.select(ir_.compare(greatest ? LLVMRealOGT : LLVMRealOLT, a, b), a, b);
-  return ir_.select(either, nan, ir_.select(ir_.compare(LLVMRealOEQ, a, b), equal, further));
+  const LLVMRealPredicate further = greatest ? LLVMRealOGT : LLVMRealOLT;
+  const IrValue x = ir_.bits(ir_.select(ir_.compare(further, a, b), a, b), bits),
+                y = ir_.bits(ir_.select(ir_.compare(further, b, a), b, a), bits);
+  return ir_.bits(ir_.bit_or(greatest ? ir_.bit_and(x, y) : ir_.bit_or(x, y), ir_.sext(either, bits)), ir_.element(a));
 }
 
 // Renders the same for a constant k: one comparison, which is false for NaN, so that x stays.

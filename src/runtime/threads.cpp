@@ -66,8 +66,8 @@ void pause() { __builtin_ia32_pause(); }
 using Body = std::function<void(int64_t, int64_t)>;
 
 /// The chunks left in one lane, in one word: generation of the launch (32 bits), chunks (16), chunks taken (16). A
-/// thread that has taken a chunk keeps the launch alive until the chunk is done, so the launch's description may be
-/// read only after taking a chunk.
+/// thread that has taken a chunk keeps the launch alive until it has counted the chunk as done, so the launch's
+/// description may be read only after taking a chunk.
 struct alignas(64) Lane {
   std::atomic<uint64_t> state{0};
 };
@@ -108,7 +108,7 @@ class Team {
     ++generation_;
     for (int lane = 0; lane < threads; ++lane) {
       const int64_t count = lane_begin(lane + 1, chunks, threads) - lane_begin(lane, chunks, threads);
-      lanes_[lane].state.store(lane_state(generation_, count), std::memory_order_seq_cst);
+      lanes_[lane].state.store(lane_state(generation_, count), std::memory_order_release);
     }
     current_.store(generation_, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) wake();
@@ -147,16 +147,17 @@ class Team {
         if (!failed_.exchange(true, std::memory_order_acq_rel)) error_ = std::current_exception();
       }
     }
-    unfinished_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
-  /// Runs chunks; returns whether there were any left.
+  /// Runs chunks; returns whether there were any left. They are counted as done all at once: the counter's cache line
+  /// is then moved between processors once a thread and not once a chunk.
   bool take_part(int own) {
     const int lanes = lanes_used_.load(std::memory_order_relaxed);
-    bool any = false;
+    int64_t done = 0;
     for (int k = 0; k < lanes; ++k)
-      while (take_from((own + k) % lanes)) any = true;
-    return any;
+      while (take_from((own + k) % lanes)) ++done;
+    if (done > 0) unfinished_.fetch_sub(done, std::memory_order_acq_rel);
+    return done > 0;
   }
 
   void take_part_recorded(int own) {
@@ -201,13 +202,17 @@ class Team {
   std::vector<std::thread> workers_;
   std::unique_ptr<Lane[]> lanes_{new Lane[max_threads]};
   uint64_t generation_ = 0;
-  std::atomic<uint64_t> current_{0};
-  std::atomic<int64_t> n_{0}, chunks_{0}, unfinished_{0};
+  std::exception_ptr error_;
+  // Each group has a cache line of its own: workers that wait read the first one again and again, and what the
+  // launching thread writes beside it would be fetched back each time.
+  alignas(64) std::atomic<uint64_t> current_{0};
+  alignas(64) std::atomic<int64_t> n_{0};
+  std::atomic<int64_t> chunks_{0};
   std::atomic<int> lanes_used_{1};
   std::atomic<const Body*> body_{nullptr};
   std::atomic<bool> failed_{false}, stop_{false};
-  std::exception_ptr error_;
-  std::atomic<uint32_t> epoch_{0};
+  alignas(64) std::atomic<int64_t> unfinished_{0};
+  alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<int> sleepers_{0};
 };
 

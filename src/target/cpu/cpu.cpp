@@ -31,10 +31,16 @@ class CpuExecutable final : public Executable {
     for (const Segment& s : segments) total += s.grid;
     if (total == 0) return;
     if (total == 1 || work < least_parallel_work) return range(segments, 0, total);
-    runtime::parallel_for(total, [&](int64_t begin, int64_t end) { range(segments, begin, end); });
+    const bool shared = segments.size() > 1 && total >= least_shared * static_cast<int64_t>(segments.size());
+    runtime::parallel_for(total, [&](int64_t begin, int64_t end) {
+      shared ? shares(segments, total, begin, end) : range(segments, begin, end);
+    });
   }
 
  private:
+  // Programs of a segment, on average, from which on each thread gets a share of every segment.
+  static constexpr int64_t least_shared = 8;
+
   // Runs programs begin … end-1. Program ids count through all segments; a range may begin in one and end in another.
   void range(std::span<const Segment> segments, int64_t begin, int64_t end) const {
     int64_t first = 0;
@@ -43,6 +49,20 @@ class CpuExecutable final : public Executable {
       if (from < to) function_(s.buffers.data(), s.symbols.data(), from, to);
       first += s.grid;
       if (first >= end) return;
+    }
+  }
+
+  // Runs the same part of every segment that begin … end-1 are of all programs. A thread then has the part of each
+  // array that it had in launches over that array alone, in whose course the array came into the thread's cache.
+  // Remainders go to other parts from segment to segment.
+  void shares(std::span<const Segment> segments, int64_t total, int64_t begin, int64_t end) const {
+    int64_t first = 0;
+    for (const Segment& s : segments) {
+      const int64_t offset = first % total;
+      const auto border = [&](int64_t at) { return (at * s.grid + offset) / total; };
+      if (const int64_t from = border(begin), to = border(end); from < to)
+        function_(s.buffers.data(), s.symbols.data(), from, to);
+      first += s.grid;
     }
   }
   std::shared_ptr<Jit> jit_;

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/ir/split_axes.h"
+
 namespace weft::compiler {
 
 namespace {
@@ -28,23 +30,6 @@ struct Reads {
   std::vector<ConcatRead> concats;
   int64_t loads = 0;
 };
-
-bool reads_concat(const Ir& ir, const Grouping& grouping, const Group& group) {
-  std::set<NodeId> seen;
-  std::vector<NodeId> pending;
-  for (const Root& root : group.roots) {
-    if (ir[root.node].op == Op::concat) return true;
-    pending.insert(pending.end(), ir[root.node].inputs.begin(), ir[root.node].inputs.end());
-  }
-  while (!pending.empty()) {
-    const NodeId id = pending.back();
-    pending.pop_back();
-    if (is_leaf(ir, id) || grouping.is_root[id] || !seen.insert(id).second) continue;
-    if (ir[id].op == Op::concat) return true;
-    pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
-  }
-  return false;
-}
 
 Reads reads_of(const Ir& ir, const Grouping& grouping, Group& group) {
   Reads reads;
@@ -92,36 +77,6 @@ std::optional<std::pair<size_t, int64_t>> shifted_variable(const Group& group, E
   return {};
 }
 
-/// Replaces variable k of the domain by digits: (v / extent, v % extent).
-void split_variable(Group& group, size_t k, int64_t extent) {
-  const DomainVariable whole = group.domain[k];
-  const int64_t count = whole.extent.bound() / extent;
-  const std::string name = group.cx->name(whole.var->value);
-  DomainVariable high{group.cx->variable(name + "h", 0, count - 1), count},
-      low{group.cx->variable(name + "l", 0, extent - 1), extent};
-  const Expr both = high.var * extent + low.var;
-  const auto replace = [&](int64_t id) { return id == whole.var->value ? both : Expr(); };
-  for (Root& root : group.roots)
-    for (Expr& e : root.index) e = ix::substitute(e, replace);
-  for (Expr& e : group.seed_index) e = ix::substitute(e, replace);
-  const auto at = group.domain.begin() + static_cast<std::ptrdiff_t>(k);
-  *at = low;
-  group.domain.insert(at, high);
-}
-
-/// Splits a variable of the domain that e divides. Returns whether there was one.
-bool split_divided(Group& group, Expr e) {
-  if (e->kind == ix::Kind::floordiv || e->kind == ix::Kind::mod) {
-    for (size_t k = 0; k < group.domain.size(); ++k) {
-      const int64_t divisor = e->b->value, extent = group.domain[k].extent.bound();
-      if (e->a != group.domain[k].var.get() || divisor >= extent || extent % divisor != 0) continue;
-      split_variable(group, k, divisor);
-      return true;
-    }
-  }
-  return (e->a && split_divided(group, Expr(e->a))) || (e->b && split_divided(group, Expr(e->b)));
-}
-
 /// Returns the extents of parts that lie in one operand of every concat, by position in the domain.
 std::map<size_t, int64_t> extents_of_parts(const Group& group, const std::vector<ConcatRead>& concats) {
   std::map<size_t, int64_t> parts;
@@ -148,14 +103,24 @@ bool wide_enough(const Group& group, size_t axis, int64_t part, const target::Ma
   return within >= machine.lanes(sizeof(float));
 }
 
-bool is_static_map(const Group& group) {
-  return std::all_of(
-             group.domain.begin(), group.domain.end(),
-             [](const DomainVariable& v) { return !v.inner && v.extent.is_static() && v.extent.bound() > 0; }) &&
-         std::all_of(group.roots.begin(), group.roots.end(), [](const Root& r) { return r.kind == RootKind::full; });
-}
-
 }  // namespace
+
+bool reads_concat(const Ir& ir, const Grouping& grouping, const Group& group) {
+  std::set<NodeId> seen;
+  std::vector<NodeId> pending;
+  for (const Root& root : group.roots) {
+    if (ir[root.node].op == Op::concat) return true;
+    pending.insert(pending.end(), ir[root.node].inputs.begin(), ir[root.node].inputs.end());
+  }
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    if (is_leaf(ir, id) || grouping.is_root[id] || !seen.insert(id).second) continue;
+    if (ir[id].op == Op::concat) return true;
+    pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+  }
+  return false;
+}
 
 int cut_at_concats(const Ir& ir, const Grouping& grouping, Group& group, const target::Machine& machine) {
   if (!is_static_map(group) || !reads_concat(ir, grouping, group)) return -1;

@@ -7,6 +7,9 @@
 
 namespace weft::compiler {
 
+/// Returns whether a group reads a concat.
+bool reads_concat(const Ir& ir, const Grouping& grouping, const Group& group);
+
 /// Splits an axis of a map's domain (row axes of static extent) into parts of equal extent that each lie in one operand
 /// of every concat along that axis. In the group's domain the axis becomes two: the number of the part, then the
 /// position in it. Returns the place of the former in the domain, or -1, with the group as it was: without such

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "compiler/ir/split_axes.h"
 #include "compiler/schedule/concat_parts.h"
 #include "graph/table.h"
 #include "target/target.h"
@@ -378,7 +379,7 @@ Sizes sized_for_cpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const
   int64_t widest = 4 * lanes;
   // Long expressions get narrower tiles, since fewer values may be live at once. Over few arrays they are chains with
   // few live values, and several chains side by side hide their latencies.
-  const bool chains = analysis.touches.size() <= 3 && target.machine().vector_registers >= 32;
+  const bool chains = analysis.touches.size() <= 3;
   if (s.kind == RowClass::map && analysis.flops > (chains ? 60 : 24)) widest = 2 * lanes;
   if (s.kind == RowClass::row && s.lane_extent <= 8 * lanes) widest = 8 * lanes;  // a row stays in registers
   if (s.kind == RowClass::column) {
@@ -432,6 +433,31 @@ std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, 
 
 }  // namespace
 
+void split_at_reads(const Ir& ir, const Grouping& grouping, Group& group, const target::Target& target) {
+  constexpr int most_splits = 4;
+  if (target.machine().simt || !is_static_map(group) || reads_concat(ir, grouping, group)) return;
+  const std::vector<DomainVariable> domain = group.domain;
+  const std::vector<Root> roots = group.roots;
+  const std::vector<Expr> seed_index = group.seed_index;
+  std::optional<AccessAnalysis> analysis(std::in_place, ir, grouping, group);
+  if (!analysis->drawn.empty()) return;  // words are drawn by position in the domain
+  const int64_t lanes = target.machine().lanes(4);
+  const auto best = [&] {
+    const DomainView view = view_of(group, -1);
+    return rank_lane_axes(*analysis, view.rows, view.inner, lanes, false)[0];
+  };
+  const auto split = [&] {
+    return std::any_of(analysis->touches.begin(), analysis->touches.end(),
+                       [&](const Touch& touch) { return split_divided(group, touch.offset); });
+  };
+  const double whole = best().cost;
+  int splits = 0;
+  for (; splits < most_splits && split(); ++splits) analysis.emplace(ir, grouping, group);
+  if (splits > 0)
+    if (const LaneAxes axes = best(); axes.cost < whole && extent_of(axes.vars) >= lanes) return;
+  group.domain = domain, group.roots = roots, group.seed_index = seed_index;
+}
+
 Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
   Schedule whole = *schedule_domain(ir, grouping, group, target, -1, false);
   const bool plain = whole.kind == RowClass::map && whole.loop.axes.empty() && whole.programs.copies_apart() == 1 &&
@@ -452,13 +478,15 @@ bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& gr
 }
 
 std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const Group& group, target::Target& target) {
-  Group cut = group.copy(), uncut = group.copy();
+  Group split = group.copy();
+  split_at_reads(ir, grouping, split, target);
+  Group cut = split.copy(), uncut = split.copy();
   std::vector<Schedule> all{schedule_rows(ir, grouping, cut, target)}, legal;
   for (Schedule& schedule : neighbours(all[0])) all.push_back(std::move(schedule));
   if (std::optional<Schedule> second = schedule_domain(ir, grouping, uncut, target, -1, true))
     all.push_back(std::move(*second));
   for (Schedule& schedule : all) {
-    Group own = group.copy();
+    Group own = split.copy();
     if (apply(schedule, ir, grouping, own, target)) legal.push_back(std::move(schedule));
   }
   return legal;
@@ -467,11 +495,13 @@ std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const
 std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping, const Group& group,
                                           target::Target& target, size_t most) {
   std::vector<Schedule> found = schedules_of(ir, grouping, group, target);
+  Group split = group.copy();
+  split_at_reads(ir, grouping, split, target);
   std::set<std::string> known;
   for (const Schedule& schedule : found) known.insert(compiler::to_string(schedule));
   for (size_t k = 0; k < found.size() && found.size() < most; ++k)
     for (Schedule& next : neighbours(found[k])) {
-      Group own = group.copy();
+      Group own = split.copy();
       if (found.size() < most && known.insert(compiler::to_string(next)).second &&
           apply(next, ir, grouping, own, target))
         found.push_back(std::move(next));

@@ -38,7 +38,13 @@ struct ColumnParts {
 /// Returns how warps share `columns` columns of `length` elements each, all of which are reduced.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
-/// Chooses the schedule of a group, which is the caller's own copy: it may cut the group's domain (concat_parts.h).
+/// Splits axes of a map's domain where reads divide them, on a CPU and if whole vectors of lanes then touch adjacent
+/// elements: heads that are merged, patches that are cut from images. A GPU's lanes compute their addresses, each its
+/// own.
+void split_at_reads(const Ir& ir, const Grouping& grouping, Group& group, const target::Target& target);
+
+/// Chooses the schedule of a group, which is the caller's own copy: it may cut the group's domain (concat_parts.h). Its
+/// axes are split by `split_at_reads` before.
 Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
 
 /// Returns legal schedules of the group: the one that the rules choose, its neighbours, and the rules' second choice of
@@ -50,8 +56,8 @@ std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const
 std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping, const Group& group,
                                           target::Target& target, size_t most);
 
-/// Cuts the group's domain as the schedule says and fills in what its text does not hold. Returns false if the group
-/// cannot have the schedule on the target.
+/// Cuts the group's domain, whose axes `split_at_reads` has split before, as the schedule says and fills in what its
+/// text does not hold. Returns false if the group cannot have the schedule on the target.
 bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
 
 /// Returns how many tiles of a long row should be combined with a reducer's state at once. Where bringing a state to a

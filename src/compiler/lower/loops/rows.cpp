@@ -513,6 +513,7 @@ void RowLowering::row_roots(int p) {
 
 std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, const std::optional<Schedule>& given) {
   Group group = fused.copy();
+  split_at_reads(cx.ir, cx.grouping, group, cx.target);
   if (!given) {
     if (std::optional<Lowered> transposed = lower_transposed(cx, group)) return transposed;
     const Schedule schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target);

@@ -277,6 +277,20 @@ void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const
   inst.right = b.ref;
   inst.strides = {a.stride, a.depth_stride, b.depth_stride, b.stride, pitch};
   inst.schedule = schedule;
+  for (const MatmulSide* side : {&a, &b}) {
+    if (!side->prologue) continue;
+    open();
+    std::vector<Value> elements;
+    for (const auto& [source, offset] : side->sources) {
+      inst.sources.push_back(source);
+      inst.sources.back().right = side == &b;
+      inst.args.push_back(offset);
+      elements.push_back(new_value({dtype(source.ref), {}}));
+    }
+    frames_.back().block.arguments = elements;
+    const Value made = side->prologue(elements);
+    inst.blocks.push_back(close({made}));
+  }
   append(std::move(inst));
 }
 

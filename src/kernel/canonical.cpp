@@ -52,7 +52,7 @@ class Renumbering {
       case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
       case Op::matmul:
         result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right,
-        result.strides = i.strides, result.schedule = i.schedule;
+        result.strides = i.strides, result.schedule = i.schedule, result.sources = i.sources;
         break;
       case Op::gather:
       case Op::prefetch:
@@ -82,6 +82,16 @@ void hash_type(Hasher& h, const Type& t) {
   hash_list(h, t.dims);
 }
 
+void hash_matmul(Hasher& h, const Inst& i) {
+  h.number(i.left).number(i.right);
+  h.number(i.schedule.depth).number(i.schedule.stages).number(i.schedule.rows).number(i.schedule.columns);
+  h.number(i.sources.size());
+  for (const MatmulSource& s : i.sources) {
+    h.number(s.ref).number(s.right).number(s.stride).number(s.depth_stride);
+    for (const Jump& jump : {s.jump, s.depth_jump}) h.number(jump.period).number(jump.by);
+  }
+}
+
 void hash_block(Hasher& h, const Block& b) {
   hash_list(h, b.arguments);
   h.number(b.insts.size());
@@ -93,13 +103,7 @@ void hash_block(Hasher& h, const Block& b) {
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
     h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel);
-    if (i.op == Op::matmul)
-      h.number(i.left)
-          .number(i.right)
-          .number(i.schedule.depth)
-          .number(i.schedule.stages)
-          .number(i.schedule.rows)
-          .number(i.schedule.columns);
+    if (i.op == Op::matmul) hash_matmul(h, i);
     hash_list(h, i.strides);
     h.number(i.blocks.size());
     for (const Block& inner : i.blocks) hash_block(h, inner);

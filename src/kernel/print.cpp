@@ -131,14 +131,35 @@ class Printer {
     return s;
   }
 
-  // "matmul p3[0] p0[%1] p1[%2] stride(64, 1, 64, 1, 72) limit(%3, %4) depth(%5) : f32[64,64] in 32x3, 64x64"
+  // "matmul l0 p0[%1] p1[%2] stride(64, 1, 64, 1, 72) limit(%3, %4) depth(%5) : f32[64,64] in 32x3, 64x64". A computed
+  // side: "from(%1; %7 = p0[%6] stride(64, 1), %9 = p2[%8] stride(1, 0) jump(0, 32 by 64))".
   string matmul(const Inst& inst) const {
-    if (inst.args.size() != 5) return " " + values(inst.args, 0);
+    if (inst.args.size() != 5 + inst.sources.size()) return " " + values(inst.args, 0);
     const MatmulSchedule& how = inst.schedule;
-    return fmt::format(" {} {}[{}] {}[{}] stride({}) limit({}, {}) depth({}) : {} in {}x{}, {}x{}", ref(inst.ref),
-                       ref(inst.left), value(inst.args[0]), ref(inst.right), value(inst.args[1]),
-                       fmt::join(inst.strides, ", "), value(inst.args[2]), value(inst.args[3]), value(inst.args[4]),
-                       to_string(inst.type), how.depth, how.stages, how.rows, how.columns);
+    return fmt::format(" {} {} {} stride({}) limit({}, {}) depth({}) : {} in {}x{}, {}x{}", ref(inst.ref),
+                       side(inst, false), side(inst, true), fmt::join(inst.strides, ", "), value(inst.args[2]),
+                       value(inst.args[3]), value(inst.args[4]), to_string(inst.type), how.depth, how.stages, how.rows,
+                       how.columns);
+  }
+
+  string side(const Inst& inst, bool right) const {
+    const Value first = inst.args[right ? 1 : 0];
+    const Block* const body = computed_side(inst, right);
+    if (!body) return fmt::format("{}[{}]", ref(right ? inst.right : inst.left), value(first));
+    string s = fmt::format("from({};", value(first));
+    size_t n = 0;
+    const auto jump = [](const Jump& j) { return j.period > 0 ? fmt::format("{} by {}", j.period, j.by) : "0"; };
+    for (size_t k = 0; k < inst.sources.size(); ++k) {
+      const MatmulSource& x = inst.sources[k];
+      if (x.right != right) continue;
+      s += fmt::format("{} {} = {}[{}] stride({}, {})", n > 0 ? "," : "",
+                       n < body->arguments.size() ? value(body->arguments[n]) : "?", ref(x.ref),
+                       value(inst.args[5 + k]), x.stride, x.depth_stride);
+      if (x.jump.period > 0 || x.depth_jump.period > 0)
+        s += fmt::format(" jump({}, {})", jump(x.jump), jump(x.depth_jump));
+      ++n;
+    }
+    return s + ")";
   }
 
   string head(const Inst& inst) const {

@@ -22,6 +22,7 @@ enum Field : unsigned {
   schedule_field = 1U << 7,
   streaming_field = 1U << 8,
   parallel_field = 1U << 9,
+  sources_field = 1U << 10,
 };
 
 /// Returns the fields that an instruction reads.
@@ -34,7 +35,7 @@ unsigned fields_read(Op op) {
     case Op::shift:
     case Op::exchange:
     case Op::extract: return axis_field;
-    case Op::matmul: return ref_field | matrices_field | strides_field | schedule_field;
+    case Op::matmul: return ref_field | matrices_field | strides_field | schedule_field | sources_field;
     case Op::load: return ref_field | number_field | strides_field | streaming_field;
     case Op::store: return ref_field | strides_field | streaming_field;
     case Op::gather: return ref_field | number_field;
@@ -56,7 +57,7 @@ unsigned fields_set(const Inst& inst) {
          bit(inst.left != none.left || inst.right != none.right, matrices_field) |
          bit(inst.axis != none.axis, axis_field) | bit(!inst.strides.empty(), strides_field) |
          bit(!(inst.schedule == none.schedule), schedule_field) | bit(inst.streaming, streaming_field) |
-         bit(inst.parallel, parallel_field);
+         bit(inst.parallel, parallel_field) | bit(!inst.sources.empty(), sources_field);
 }
 
 // Collects the first complaint.
@@ -89,6 +90,9 @@ struct Rules {
       require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
     for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
     require((fields_set(inst) & ~fields_read(inst.op)) == 0, "a field is set that the instruction does not read");
+    if (inst.op == Op::matmul)
+      return require(inst.blocks.size() == size_t{inst.left < 0} + size_t{inst.right < 0},
+                     "a block for each computed side is wanted");
     const size_t blocks = inst.op == Op::loop || inst.op == Op::when ? 1 : 0;
     return require(inst.blocks.size() == blocks, blocks ? "one body is wanted" : "a body is not wanted");
   }
@@ -121,6 +125,8 @@ struct Rules {
   void reduce();
   void dot();
   void matmul();
+  bool parameter(Ref ref);
+  bool computed(bool right);
   void slice(const Type& tile);
   void indexed(const Type& tile, size_t index);
   void loop();
@@ -191,20 +197,52 @@ void Rules::dot() {
   require(inst.type == c, "the result's type is not the accumulator's");
 }
 
+/// Requires that a matmul reads a parameter that nobody writes.
+bool Rules::parameter(Ref ref) {
+  const auto params = static_cast<Ref>(kernel.params.size());
+  return require(ref >= 0 && ref < params && !kernel.params[static_cast<size_t>(ref)].written,
+                 "the operands are parameters that nobody writes");
+}
+
+/// The block of a computed side: an argument for each array that it reads, and one result.
+bool Rules::computed(bool right) {
+  const Block& body = *computed_side(inst, right);
+  std::vector<const MatmulSource*> sources;
+  for (const MatmulSource& s : inst.sources)
+    if (s.right == right) sources.push_back(&s);
+  if (!require(!sources.empty() && body.arguments.size() == sources.size(),
+               "a computed side's block takes an element of each of its sources"))
+    return false;
+  const auto exists = [&](Value v) { return v >= 0 && static_cast<size_t>(v) < kernel.types.size(); };
+  for (size_t k = 0; k < sources.size(); ++k) {
+    if (!parameter(sources[k]->ref)) return false;
+    const Value v = body.arguments[k];
+    require(exists(v) && kernel.types[static_cast<size_t>(v)] == Type{ref_dtype(kernel, sources[k]->ref), {}},
+            "a computed side's block takes an element of each of its sources");
+    require(sources[k]->jump.period >= 0 && sources[k]->depth_jump.period >= 0, "a jump's period is not negative");
+  }
+  const std::vector<Value> yields = body.insts.empty() ? std::vector<Value>{} : body.insts.back().args;
+  require(inst.strides[right ? 3 : 0] == 0 && inst.strides[right ? 2 : 1] == 0, "a computed side has no strides");
+  return require(yields.size() == 1 && exists(yields[0]) && kernel.types[static_cast<size_t>(yields[0])].rank() == 0,
+                 "a computed side's block yields one scalar");
+}
+
 void Rules::matmul() {
-  if (inst.args.size() != 5 || inst.strides.size() != 5)
-    return void(require(false, "five arguments and five strides are wanted"));
-  for (size_t k = 0; k < 5; ++k)
+  if (inst.args.size() != 5 + inst.sources.size() || inst.strides.size() != 5)
+    return void(require(false, "five arguments, one for each source, and five strides are wanted"));
+  for (size_t k = 0; k < inst.args.size(); ++k)
     require((absent(k) && (k == 2 || k == 3)) || (!absent(k) && int64_scalar(k)),
             "offsets, limits and the depth are int64 scalars");
-  const auto params = static_cast<Ref>(kernel.params.size());
-  for (const Ref side : {inst.left, inst.right})
-    if (!require(side >= 0 && side < params && !kernel.params[static_cast<size_t>(side)].written,
-                 "the operands are parameters that nobody writes"))
-      return;
-  const Dtype t = ref_dtype(kernel, inst.left);
-  require((t == float16 || t == bfloat16 || t == float32) && ref_dtype(kernel, inst.right) == t,
+  for (size_t k = 1; k < inst.sources.size(); ++k)
+    require(!inst.sources[k - 1].right || inst.sources[k].right, "A's sources come before B's");
+  for (const MatmulSource& s : inst.sources)
+    require((s.right ? inst.right : inst.left) < 0, "a source belongs to a computed side");
+  if (!(inst.left < 0 ? computed(false) : parameter(inst.left))) return;
+  if (!(inst.right < 0 ? computed(true) : parameter(inst.right))) return;
+  const Dtype t = matmul_dtype(kernel, inst, false);
+  require((t == float16 || t == bfloat16 || t == float32) && matmul_dtype(kernel, inst, true) == t,
           "the operands are both float16, bfloat16 or float32");
+  const auto params = static_cast<Ref>(kernel.params.size());
   if (!require(is_local(kernel, inst.ref) && ref_dtype(kernel, inst.ref) == float32,
                "the result goes to a float32 local buffer"))
     return;
@@ -427,6 +465,18 @@ bool is_ref(const Kernel& kernel, Ref ref) {
 Dtype ref_dtype(const Kernel& kernel, Ref ref) {
   const size_t k = static_cast<size_t>(ref), params = kernel.params.size();
   return k < params ? kernel.params[k].dtype : kernel.locals.at(k - params).dtype;
+}
+
+const Block* computed_side(const Inst& matmul, bool right) {
+  if ((right ? matmul.right : matmul.left) >= 0) return nullptr;
+  const size_t at = right && matmul.left < 0 ? 1 : 0;
+  return at < matmul.blocks.size() ? &matmul.blocks[at] : nullptr;
+}
+
+Dtype matmul_dtype(const Kernel& kernel, const Inst& matmul, bool right) {
+  const Block* const body = computed_side(matmul, right);
+  return body ? kernel.types.at(static_cast<size_t>(body->insts.back().args.at(0))).dtype
+              : ref_dtype(kernel, right ? matmul.right : matmul.left);
 }
 
 size_t first_limit(Op op) { return op == Op::store ? 2 : 1; }

@@ -14,6 +14,8 @@ std::string broken_rule(const Kernel& kernel, const Inst& inst);
 bool is_local(const Kernel& kernel, Ref ref);
 bool is_ref(const Kernel& kernel, Ref ref);
 Dtype ref_dtype(const Kernel& kernel, Ref ref);
+/// Returns the dtype of the elements of side B (`right`) or A of a matmul.
+Dtype matmul_dtype(const Kernel& kernel, const Inst& matmul, bool right);
 /// Returns the position of the first limit among the arguments of a load or store.
 size_t first_limit(Op op);
 

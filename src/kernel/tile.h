@@ -23,10 +23,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "kernel/jump.h"
 #include "kernel/reducer.h"
 #include "kernel/scalar.h"
 
@@ -69,7 +71,12 @@ enum class Op : uint8_t {
             // A and B (parameters that are not written), the limits of i and j (or no_value), the extent of k; elements
             // past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,
             // bfloat16, or float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are
-            // exact; they are added in float32, in an order that is the target's own and the same at every run
+            // exact; they are added in float32, in an order that is the target's own and the same at every run.
+            // A side may be computed (a prologue): its `left` or `right` is -1, its strides are 0, its argument is the
+            // index of its first row or column in the matrix, and a block (A's before B's) makes an element of it from
+            // one element of each of its `sources`. The block's arguments are these elements, it works on scalars
+            // alone, and yields the element in the dtype of the other side. The arguments end with the sources'
+            // offsets. Elements past the limits and past k are 0, whatever the block makes of anything
   load,     // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
   store,    // value, offset, limits
   gather,   // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
@@ -105,6 +112,16 @@ struct MatmulSchedule {
   friend bool operator==(const MatmulSchedule&, const MatmulSchedule&) = default;
 };
 
+/// An array that a computed side of a matmul reads. Element (i, k) of the side, i counted from the matrix's first row
+/// (of B its first column), is made from the element at offset + i·stride + k·depth_stride, with what the jumps add.
+struct MatmulSource {
+  Ref ref = -1;
+  bool right = false;  // it belongs to B
+  int64_t stride = 0, depth_stride = 0;
+  Jump jump = {}, depth_jump = {};
+  friend bool operator==(const MatmulSource&, const MatmulSource&) = default;
+};
+
 struct Inst {
   Op op = Op::yield;
   Type type = {};                   // of the (first) result; matmul: of its tile
@@ -120,13 +137,17 @@ struct Inst {
   std::vector<int64_t> strides =
       {};                        // load, store: elements between neighbours along each tile axis; matmul: as it says
   MatmulSchedule schedule = {};  // matmul
+  std::vector<MatmulSource> sources = {};  // matmul: what its computed sides read, A's before B's
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
                            // read once, and the load must not be delayed
   bool parallel = false;   // loop: its iterations may run concurrently. Such loops are outermost, have equally many
                            // iterations from 0 by 1, and carry nothing. No iteration reads what others of its loop
                            // write; their stores to local buffers are visible after the loop
-  std::vector<Block> blocks = {};  // loop, when
+  std::vector<Block> blocks = {};  // loop, when, matmul
 };
+
+/// Returns the block that computes side B (`right`) or A of a matmul; null where the side lies in memory as it is.
+const Block* computed_side(const Inst& matmul, bool right);
 
 /// Returns the values that an instruction reads: its arguments, and values from outside that its blocks use.
 std::vector<Value> reads(const Inst& inst);
@@ -205,12 +226,16 @@ class Builder {
   Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
   Value dot(Value a, Value b, Value c);
-  /// One side of a matmul: its strides along i (or j) and along k, and the limit of i (or j).
+  /// One side of a matmul: its strides along i (or j) and along k, and the limit of i (or j). Of a computed side
+  /// `offset` is the index of its first row, `sources` what it reads with the offsets of these arrays, and `prologue`
+  /// makes an element of it from one of each.
   struct MatmulSide {
-    Ref ref;
-    Value offset;
-    int64_t stride, depth_stride;
+    Ref ref = -1;
+    Value offset = no_value;
+    int64_t stride = 0, depth_stride = 0;
     Value limit = no_value;
+    std::vector<std::pair<MatmulSource, Value>> sources = {};
+    std::function<Value(const std::vector<Value>&)> prologue = {};
   };
   void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k,
               const MatmulSchedule& schedule);

@@ -104,6 +104,11 @@ class Verifier {
       block(inst.blocks[0], values, false);
       if (!values.empty()) lane_by_lane(inst.blocks[0], values[0].dims);
     }
+    if (inst.op == Op::matmul)
+      for (const Block& b : inst.blocks) {
+        block(b, {Type{matmul_dtype(kernel_, inst, &b == computed_side(inst, true)), {}}}, false);
+        lane_by_lane(b, {});
+      }
     if (inst.op != Op::loop) return;
     if (by_constant_.size() < kernel_.types.size()) collect_constants(kernel_.body);
     const int64_t step = by_constant_[static_cast<size_t>(inst.args[2])];
@@ -113,17 +118,20 @@ class Verifier {
     block(inst.blocks[0], carried, false);
   }
 
-  /// Checks the block of a condition with results: no lane may depend on whether the block runs for another lane.
+  /// Checks the block of a condition with results: no lane may depend on whether the block runs for another lane. The
+  /// block of a matmul's side is one lane of it.
   void lane_by_lane(const Block& b, const std::vector<int64_t>& dims) const {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::constant || inst.op == Op::yield) continue;
       const bool splat = inst.op == Op::broadcast && kernel_.types[static_cast<size_t>(inst.args[0])].rank() == 0;
       const bool lanes = inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || splat ||
                          (inst.op == Op::when && !inst.results.empty());
-      if (!lanes) refuse(&inst, "the block of a condition with values works lane by lane, on nothing but values");
+      if (!lanes)
+        refuse(&inst,
+               "the block of a condition with values, or of a matmul, works lane by lane, on nothing but values");
       for (Value v : inst.results)
         if (const Type& t = kernel_.types[static_cast<size_t>(v)]; t.rank() != 0 && t.dims != dims)
-          refuse(&inst, "in the block of a condition with values all tiles have its shape");
+          refuse(&inst, "in the block of a condition with values all tiles have its shape, in that of a matmul none");
     }
   }
 

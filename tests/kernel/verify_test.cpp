@@ -340,3 +340,63 @@ TEST_CASE("products of matrices in memory") {
     CHECK(said.find("matmul") != std::string::npos);
   }
 }
+
+namespace {
+
+/// The same with a computed side: a float32 array, rounded, with a scale for each 32 steps of k.
+std::string complaint_of_computed_side(const std::function<void(Kernel&, Inst&)>& damage) {
+  Builder b("product");
+  const Ref x = b.param("x", bfloat16, false), w = b.param("w", float32, false), s = b.param("s", float32, false),
+            y = b.param("y", float32, true);
+  const Ref sums = b.local(float32, 16 * 40);
+  const Value zero = b.index(0), n = b.symbol("n");
+  Builder::MatmulSide side;
+  side.offset = zero;
+  side.sources = {{MatmulSource{w, false, 1, 8}, zero},
+                  {MatmulSource{.ref = s, .stride = 1, .depth_jump = {32, 16}}, zero}};
+  side.prologue = [&](const std::vector<Value>& v) { return b.cast(b.mul(v[0], v[1]), bfloat16); };
+  b.matmul(sums, 16, 32, 40, {x, zero, 8, 1, n}, side, n, {16, 2, 16, 16});
+  b.store(y, b.load(sums, zero, {16, 32}, {40, 1}), zero, {32, 1});
+  Kernel k = b.finish();
+  damage(k, find(k, Op::matmul));
+  try {
+    verify(k);
+  } catch (const internal_error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("products with a computed side") {
+  CHECK(complaint_of_computed_side([](Kernel&, Inst&) {}) == "accepted");
+  const std::pair<const char*, std::function<void(Kernel&, Inst&)>> damages[] = {
+      {"a block for each computed side", [](Kernel&, Inst& i) { i.blocks.clear(); }},
+      {"a block for each computed side", [](Kernel&, Inst& i) { i.right = 0; }},
+      {"one for each source", [](Kernel&, Inst& i) { i.sources.pop_back(); }},
+      {"takes an element of each of its sources", [](Kernel&, Inst& i) { i.blocks[0].arguments.pop_back(); }},
+      {"takes an element of each of its sources", [](Kernel&, Inst& i) { i.sources[1].ref = 0; }},
+      {"the operands are parameters that nobody writes", [](Kernel&, Inst& i) { i.sources[0].ref = 3; }},
+      {"A's sources come before B's", [](Kernel&, Inst& i) { i.sources[1].right = false; }},
+      {"a source belongs to a computed side", [](Kernel&, Inst& i) { i.sources[0].right = false; }},
+      {"a computed side has no strides", [](Kernel&, Inst& i) { i.strides[2] = 1; }},
+      {"a jump's period", [](Kernel&, Inst& i) { i.sources[1].depth_jump.period = -1; }},
+      {"yields one scalar", [](Kernel&, Inst& i) { i.blocks[0].insts.back().args.clear(); }},
+      {"the operands are both", [](Kernel&, Inst& i) { i.blocks[0].insts.back().args[0] = i.blocks[0].arguments[0]; }},
+      {"lane by lane, on nothing but values",
+       [](Kernel& k, Inst& i) {
+         Inst load{.op = Op::load, .type = {bfloat16, {}}, .args = {i.args[0]}};
+         load.ref = 0, load.number = Number::of_real(0);
+         k.types.push_back(load.type);
+         load.results = {static_cast<Value>(k.types.size() - 1)};
+         i.blocks[0].insts.insert(i.blocks[0].insts.begin(), load);
+       }},
+  };
+  for (const auto& [reason, damage] : damages) {
+    const std::string said = complaint_of_computed_side(damage);
+    CAPTURE(said);
+    CHECK(said.find(reason) != std::string::npos);
+    CHECK(said.find("matmul") != std::string::npos);
+  }
+}

@@ -52,10 +52,20 @@ class Walk {
         when(*inst);
         continue;
       }
-      if (inst->op == Op::yield) continue;  // of a loop or a condition: see there
+      if (inst->op == Op::yield) continue;  // of a block: see the instruction that it belongs to
+      if (inst->op == Op::matmul) sides(*inst);
       const Precision wanted = of_arguments(*inst);
       for (Value v : inst->args)
         if (v != no_value) seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
+    }
+  }
+
+  /// What a computed side of a matmul yields is seen as the element that is multiplied.
+  void sides(const Inst& inst) {
+    for (const Block& b : inst.blocks) {
+      const Value made = b.insts.back().args[0];
+      raise(made, precision_of(kernel_.types[static_cast<size_t>(made)].dtype));
+      block(b);
     }
   }
 
@@ -127,12 +137,17 @@ class Rounded {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::loop) loop(inst);
       else if (inst.op == Op::when) when(inst);
+      else if (inst.op == Op::matmul) sides(inst);
       else if (inst.results.size() == 1) {
         fixed_[static_cast<size_t>(inst.results[0])] =
             inst.op == Op::constant || (inst.op == Op::broadcast && is(fixed_, inst.args[0]));
         rounded_[static_cast<size_t>(inst.results[0])] = of(inst);
       }
     }
+  }
+
+  void sides(const Inst& inst) {
+    for (const Block& b : inst.blocks) block(b);
   }
 
   void when(const Inst& inst) {

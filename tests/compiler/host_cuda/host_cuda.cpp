@@ -176,9 +176,11 @@ class HostRoutine final : public target::LibraryCall {
 
 }  // namespace
 
-HostCuda::HostCuda(int64_t cluster, int64_t lanes)
+HostCuda::HostCuda(int64_t cluster, int64_t lanes, bool tensor_cores)
     : SimtTarget(cluster, cluster == 1 ? 1 : 128), library_(std::make_shared<Library>(cluster > 1)) {
   machine_.min_lanes = machine_.max_lanes = lanes;
+  machine_.tensor_cores = tensor_cores;
+  if (tensor_cores) machine_.shared_bytes = 227 << 10;  // of Hopper
 }
 HostCuda::~HostCuda() = default;
 

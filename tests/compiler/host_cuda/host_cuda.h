@@ -16,8 +16,8 @@ namespace weft::test {
 class HostCuda final : public SimtTarget {
  public:
   /// `cluster`: blocks of a cluster; rows may have as many as 128 of them, however few rows there are. `lanes`: of a
-  /// tile; with 1024 a thread has several that lie side by side.
-  explicit HostCuda(int64_t cluster = 1, int64_t lanes = 32);
+  /// tile; with 1024 a thread has several that lie side by side. `tensor_cores`: matmuls are theirs.
+  explicit HostCuda(int64_t cluster = 1, int64_t lanes = 32, bool tensor_cores = false);
   ~HostCuda() override;
   std::string fingerprint() const override { return "host cuda"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -60,11 +61,18 @@ struct Copy {
   const u8* from;
   int bytes;
 };
+/// Of a thread: those that have not been committed, and the groups of those that have.
+struct Copies {
+  std::vector<Copy> waiting;
+  std::deque<std::vector<Copy>> groups;
+};
+using Words = std::array<u32, 6>[32];  // of the lanes of a warp
 struct Block {
   Meeting all, warps[32];
   u32 slots[2][1024];
+  Words words[2][32];
   unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
-  std::vector<Copy> copies[1024];
+  Copies copies[1024];
   std::vector<u8> shared;  // its shared memory while another block has its turn
 };
 static jmp_buf scheduler;
@@ -113,6 +121,15 @@ static u32 exchanged(u32 v, int lane) {
   now[me] = v;
   meet(b.warps[me / 32]);
   return now[(me & ~31) | lane];
+}
+/// Returns what all lanes of the warp publish.
+static const Words& published(const std::array<u32, 6>& mine) {
+  const int me = threadIdx.x;
+  Block& b = own();
+  Words& now = b.words[b.turn[me]++ & 1][me / 32];
+  now[me & 31] = mine;
+  meet(b.warps[me / 32]);
+  return now;
 }
 static bool waits_for_cluster = false;  // the thread that has just given way
 /// All threads of a block until each has ended or waits for other blocks. True: there are some of the latter.
@@ -258,19 +275,84 @@ static u8* in_block(u8* p, int rank) {
   return rank == block::rank ? p : block::blocks[static_cast<size_t>(rank)].shared.data() + (p - memory);
 }
 
-/// Copies into scratch are done when they are waited for, and not before.
-static u8* shared_address(const void* p) { return static_cast<u8*>(const_cast<void*>(p)); }
-static void prefetch_line(const void*) {}
-static void copy_async(u8* to, const void* from, int bytes = 16) {
-  block::own().copies[threadIdx.x].push_back({to, static_cast<const u8*>(from), bytes});
+/// Addresses of shared memory count from its begin, as on a GPU.
+static u32 shared_address(const void* p) { return static_cast<u32>(static_cast<const u8*>(p) - memory); }
+template <class T>
+static T& shared_at(u32 at) {
+  return *reinterpret_cast<T*>(memory + at);
 }
-static void commit_copies() {}
+template <class W>
+static void store_shared(u32 to, W v) {
+  shared_at<W>(to) = v;
+}
+static u32 load_shared(u32 from) { return shared_at<u32>(from); }
+static void prefetch_line(const void*) {}
+
+/// Copies into shared memory are done when their group is waited for, and not before.
+static void copy_async(u32 to, const void* from, int bytes = 16) {
+  block::own().copies[threadIdx.x].waiting.push_back({memory + to, static_cast<const u8*>(from), bytes});
+}
+static void commit_copies() {
+  block::Copies& c = block::own().copies[threadIdx.x];
+  c.groups.push_back(std::move(c.waiting));
+  c.waiting.clear();
+}
 template <int Left>
 static void wait_copies() {
-  static_assert(Left == 0);
-  for (const block::Copy& c : block::own().copies[threadIdx.x]) {
-    std::memset(c.to, 0, 16);
-    std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+  std::deque<std::vector<block::Copy>>& groups = block::own().copies[threadIdx.x].groups;
+  for (; groups.size() > static_cast<size_t>(Left); groups.pop_front())
+    for (const block::Copy& c : groups.front()) {
+      std::memset(c.to, 0, 16);
+      if (c.bytes > 0) std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+    }
+}
+
+// --- tensor cores: what a warp's lanes hold together ---
+
+static u32 to_bf16_pair(float low, float high) { return to_bf16(low) | u32{to_bf16(high)} << 16; }
+static u32 to_f16_pair(float low, float high) { return to_f16(low) | u32{to_f16(high)} << 16; }
+static u32 to_tf32(u32 v) { return __float_as_uint(weft::float_to_tf32(__uint_as_float(v))); }
+
+/// Four matrices of 8 x 8 elements of 16 bits. Lane l says where row l % 8 of matrix l / 8 lies, and gets two
+/// neighbours of row l / 4 of each matrix; transposed, of each column.
+static void ldmatrix(u32* r, u32 from, bool transposed = false) {
+  const int lane = threadIdx.x & 31;
+  const block::Words& rows = block::published({from});
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    r[matrix] = 0;
+    for (int half = 0; half < 2; ++half) {
+      const int i = lane / 4, j = lane % 4 * 2 + half, row = transposed ? j : i, column = transposed ? i : j;
+      const u32 at = rows[matrix * 8 + row][0] + static_cast<u32>(column) * 2;
+      r[matrix] |= u32{shared_at<u16>(at)} << 16 * half;
+    }
   }
-  block::own().copies[threadIdx.x].clear();
+}
+static void ldmatrix_turned(u32* r, u32 from) { ldmatrix(r, from, true); }
+
+/// c += a b, of 16 rows and 8 columns, k in ascending order. A word holds PerWord elements that are neighbours along k.
+/// Lane i % 8 · 4 + l has elements (i, k) of a, lane j · 4 + l elements (k, j) of b: word l of the four words of a half
+/// of k. Its registers are those of the upper and the lower half of i, for each half of k.
+template <int PerWord, class Element>
+static void multiply(float* c, const u32* a, u32 b0, u32 b1, Element element) {
+  const int lane = threadIdx.x & 31;
+  const block::Words& words = block::published({a[0], a[1], a[2], a[3], b0, b1});
+  for (int q = 0; q < 4; ++q) {
+    const int i = lane / 4 + q / 2 * 8, j = lane % 4 * 2 + q % 2;
+    for (int k = 0; k < 8 * PerWord; ++k) {
+      const int half = k / (4 * PerWord), word = k / PerWord % 4, part = k % PerWord;
+      const float x = element(words[i % 8 * 4 + word][i / 8 + 2 * half], part),
+                  y = element(words[j * 4 + word][4 + half], part);
+      c[q] = std::fma(x, y, c[q]);
+    }
+  }
+}
+static void mma_bf16(float* c, const u32* a, u32 b0, u32 b1) {
+  multiply<2>(c, a, b0, b1,
+              [](u32 word, int part) { return weft::bf16_to_float(static_cast<u16>(word >> 16 * part)); });
+}
+static void mma_f16(float* c, const u32* a, u32 b0, u32 b1) {
+  multiply<2>(c, a, b0, b1, [](u32 word, int part) { return weft::f16_to_float(static_cast<u16>(word >> 16 * part)); });
+}
+static void mma_tf32(float* c, const u32* a, u32 b0, u32 b1) {
+  multiply<1>(c, a, b0, b1, [](u32 word, int) { return __uint_as_float(word); });
 }

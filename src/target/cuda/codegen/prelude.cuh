@@ -166,6 +166,17 @@ FN u16 to_f16(f32 v) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
   return r;
 }
+// Two numbers in a word, the first one in its lower half.
+FN u32 to_bf16_pair(f32 low, f32 high) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
+FN u32 to_f16_pair(f32 low, f32 high) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+}
 template <int M, int B, u32 Largest>
 FN f32 from_f8(u8 v) {
   const u32 sign = (u32)(v & 0x80u) << 24, size = v & 0x7fu, moved = size << (23 - M);

@@ -159,7 +159,9 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::store:
     case Op::scatter:
     case Op::atomic_add: return !is_local(i.ref);
-    case Op::matmul: return late(i.left) || late(i.right);
+    case Op::matmul:
+      return late(i.left) || late(i.right) ||
+             std::any_of(i.sources.begin(), i.sources.end(), [&](const auto& x) { return late(x.ref); });
     default: break;
   }
   return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) {
@@ -409,7 +411,8 @@ void Renderer::when_with_values(const Inst& i) {
   if (!scalar) close();
 }
 
-/// Renders the block's instructions as scalars for one lane and assigns what it yields to `targets`.
+/// Renders the instructions of a block that works lane by lane as scalars for one lane, and assigns what it yields to
+/// `targets`.
 void Renderer::on_lane(const Block& block, const std::vector<std::string>& targets) {
   for (const Inst& i : block.insts) {
     const auto define = [&](Value v, const std::string& text) {
@@ -447,8 +450,7 @@ void Renderer::on_lane(const Block& block, const std::vector<std::string>& targe
       case Op::yield:
         for (size_t k = 0; k < targets.size(); ++k) add(fmt::format("{} = {};", targets[k], argument(k)));
         break;
-      default:
-        throw_internal("cuda render", "an instruction that moves lanes, in the block of a condition with values");
+      default: throw_internal("cuda render", "an instruction that moves lanes, in a block that works lane by lane");
     }
   }
 }

@@ -6,12 +6,14 @@
 //
 // A slice of an operand consists of lines along the axis that is contiguous in memory, in chunks of 16 bytes: [i][k],
 // or [k][i], which is read transposed. Chunk c of line l is stored at c ^ (l mod 8) (swizzled<…> in the prelude), so
-// that the same chunk of eight lines lies in different banks. For wgmma, lines are cut into panels of 128 bytes.
+// that the same chunk of eight lines lies in different banks. For wgmma, lines are cut into panels of 128 bytes. A side
+// that is computed is stored to the same positions (render_prologue.cpp).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -19,48 +21,41 @@ namespace weft::target::cuda {
 using kernel::Inst;
 using kernel::no_value;
 
-/// One operand: A, or B with its columns as lines.
-struct Renderer::MatmulSide {
-  const char* name;
-  kernel::Ref ref;
-  kernel::Value start, limit;
-  Dtype dtype;
-  int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
-  bool transposed = false;                                      // lines run along the other axis, one line per k
-  bool asynchronous = false;
-  bool whole_depth = false;  // k is a multiple of `depth`
-  bool panels = false;
+std::string Renderer::MatmulSide::position() const {
+  return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks());
+}
 
-  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
-  int64_t lines() const { return transposed ? depth : extent; }
-  int64_t chunks() const { return (transposed ? extent : depth) / per(); }  // of a line
-  std::string position() const {
-    return panels ? fmt::format("in_panels<{}>", lines()) : fmt::format("swizzled<{}>", chunks());
-  }
-  int64_t bytes() const { return extent * depth * dtype.size(); }
-  int64_t line_stride() const { return transposed ? depth_stride : stride; }
-  int64_t inner_stride() const { return transposed ? stride : depth_stride; }
-};
+std::string Renderer::MatmulSide::line_end() const {
+  if (transposed) return whole_depth ? "" : "depth - k";
+  return limit == no_value ? "" : fmt::format("{}_limit", name);
+}
+
+std::string Renderer::MatmulSide::inner_end() const {
+  if (!transposed) return whole_depth ? "" : "depth - k";
+  return limit == no_value ? "" : fmt::format("{}_limit", name);
+}
 
 Renderer::MatmulSide Renderer::matmul_side(const Inst& inst, bool right) {
   MatmulSide s{right ? "b" : "a", right ? inst.right : inst.left, inst.args[right ? 1 : 0], inst.args[right ? 3 : 2],
-               dtype_of(inst.left)};
+               kernel::matmul_dtype(kernel_, inst, right)};
   s.extent = inst.type.dims[right ? 1 : 0];
   s.depth = inst.schedule.depth;
   s.stride = inst.strides[right ? 3 : 0];
   s.depth_stride = inst.strides[right ? 2 : 1];
-  s.transposed = s.stride == 1 && s.depth_stride != 1;
-  s.asynchronous =
-      variant_.aligned && s.inner_stride() == 1 && s.line_stride() % s.per() == 0 && divisor(s.start) % s.per() == 0;
   s.panels = by_warpgroups(inst);
   s.whole_depth = divisor(inst.args[4]) % s.depth == 0;
+  s.body = kernel::computed_side(inst, right);
+  if (s.body) computed_side(inst, s);
+  else s.transposed = s.stride == 1 && s.depth_stride != 1;
+  s.asynchronous = !s.body && variant_.aligned && s.inner_stride() == 1 && s.line_stride() % s.per() == 0 &&
+                   divisor(s.start) % s.per() == 0;
   check(threads_ % s.chunks() == 0, "cuda render", "a line of a matmul's side has more chunks than there are threads");
   return s;
 }
 
 int64_t Renderer::ring_bytes(const Inst& inst) const {
   return (by_warpgroups(inst) ? 1024 : 0) + inst.schedule.stages * (inst.type.dims[0] + inst.type.dims[1]) *
-                                                inst.schedule.depth * dtype_of(inst.left).size();
+                                                inst.schedule.depth * kernel::matmul_dtype(kernel_, inst, false).size();
 }
 
 /// Renders what comes before the loop: which chunks a thread copies.
@@ -81,13 +76,7 @@ void Renderer::matmul_copy(const MatmulSide& s, int64_t offset) {
   const std::string line = fmt::format("({}_line + i * {})", n, at_once),
                     to = fmt::format("slot + {} + {}({}, {}_chunk)", offset, s.position(), line, n);
   const std::string from = fmt::format("{}_from + i * {}ll", n, at_once * s.line_stride());
-  // The bounds across lines and within a line.
-  const std::string line_end = s.transposed          ? (s.whole_depth ? "" : "depth - k")
-                               : s.limit == no_value ? ""
-                                                     : n + "_limit";
-  const std::string inner_end = s.transposed    ? (s.limit == no_value ? "" : n + "_limit")
-                                : s.whole_depth ? ""
-                                                : "depth - k";
+  const std::string line_end = s.line_end(), inner_end = s.inner_end();
   if (s.asynchronous) {
     std::string bytes = inner_end.empty() ? "16" : n + "_bytes";
     if (!inner_end.empty())
@@ -163,7 +152,7 @@ void Renderer::matmul_by_warps(const Inst& inst, const MatmulSide& a, const Matm
 }
 
 /// Renders the multiplication of one slice by warpgroups, each with a multiple of 64 rows of A and all columns. The
-/// wait for it comes one slice later.
+/// wait for it comes one slice later, behind what a thread does for the next slice.
 void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
   // Matrix descriptor (PTX ISA, wgmma, 128-byte swizzle): the address, and the strides between panels and between
   // groups of eight lines, in units of 16 bytes.
@@ -190,23 +179,86 @@ void Renderer::matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const
       inst.schedule.depth / 16, blocks, columns, type, type, registers, sums, sums + 1, a.transposed ? 1 : 0,
       b.transposed ? 1 : 0, operands, a.transposed ? 128 : 2, b.transposed ? 128 : 2));
   add("wgmma_commit();");
-  add("wgmma_wait<1>();");
 }
 
 bool Renderer::by_warpgroups(const Inst& inst) const {
   const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1],
                 groups = inst.type.size() / (inst.schedule.rows * inst.schedule.columns) / 4;
-  return features_.warpgroups && dtype_of(inst.left).size() == 2 && inst.schedule.depth == 64 &&
+  return features_.warpgroups && kernel::matmul_dtype(kernel_, inst, false).size() == 2 && inst.schedule.depth == 64 &&
          inst.schedule.stages > 2 && groups > 0 && rows % (64 * groups) == 0 && columns >= 64 && columns <= 256 &&
          rows / groups / 64 * columns <= 256;
+}
+
+/// Renders the functions that bring a slice into the ring: `fill` copies the sides that lie in memory, and each
+/// computed side has a function that loads and one that makes it.
+void Renderer::matmul_functions(const MatmulSide& a, const MatmulSide& b) {
+  for (const MatmulSide* s : {&a, &b}) s->body ? prologue_source(*s) : matmul_source(*s);
+  if (!a.body || !b.body) {
+    open("const auto fill = [&](const int k, const u32 slot)");
+    if (!a.body) matmul_copy(a, 0);
+    if (!b.body) matmul_copy(b, a.bytes());
+    --indent_, add("};");
+  }
+  for (const MatmulSide* s : {&a, &b}) {
+    if (!s->body) continue;
+    prologue_load(*s);
+    prologue_make(*s, s == &a ? 0 : a.bytes());
+  }
+}
+
+/// Renders the loop over K slices, with the copies some slices ahead.
+void Renderer::matmul_loop(const Inst& inst, const MatmulSide& a, const MatmulSide& b) {
+  const kernel::MatmulSchedule& how = inst.schedule;
+  const bool groups = by_warpgroups(inst), copies = !a.body || !b.body, makes = a.body || b.body;
+  const int ahead = how.stages - (groups ? 2 : 1);  // slices in flight; warpgroups still read one more
+  const int64_t stage = a.bytes() + b.bytes(), last = (how.stages - 1) * stage;
+  const auto computed = [&](const char* step, const std::string& arguments) {
+    std::string calls;
+    for (const MatmulSide* s : {&a, &b})
+      if (s->body) calls += fmt::format("{}{}_{}({})", calls.empty() ? "" : ", ", s->name, step, arguments);
+    return calls;
+  };
+  sync();  // all reads of earlier data in the ring's memory are done
+  if (copies) {
+    open(fmt::format("EACH (int s = 0; s < {}; ++s)", ahead));
+    add(fmt::format("if (s * {} < depth) fill(s * {}, ring + s * {});", how.depth, how.depth, stage));
+    add("commit_copies();");
+    close();
+  }
+  if (makes) {
+    add(fmt::format("if (0 < depth) {}, {};", computed("load", "0"), computed("make", "0, ring")));
+    add(fmt::format("if ({} < depth) {};", how.depth, computed("load", std::to_string(how.depth))));
+  }
+  add(fmt::format("u32 slot = ring, next = ring + {};", ahead * stage));
+  open(fmt::format("for (int k = 0; k < depth; k += {})", how.depth));
+  if (copies) add(fmt::format("wait_copies<{}>();", ahead - 1));
+  if (groups) add("fence_for_wgmma();");
+  sync();
+  if (copies) {
+    add(fmt::format("if (k + {0} < depth) fill(k + {0}, next);", ahead * how.depth));
+    add("commit_copies();");
+  }
+  if (groups) matmul_by_warpgroups(inst, a, b);
+  else matmul_by_warps(inst, a, b);
+  if (makes) {
+    const int64_t d = how.depth;
+    add(fmt::format("const u32 after = slot == ring + {} ? ring : slot + {};", last, stage));
+    add(fmt::format("if (k + {} < depth) {};", d, computed("make", fmt::format("k + {}, after", d))));
+    add(fmt::format("if (k + {} < depth) {};", 2 * d, computed("load", fmt::format("k + {}", 2 * d))));
+  }
+  if (groups) add("wgmma_wait<1>();");
+  add(fmt::format("slot = slot == ring + {0} ? ring : slot + {1}, next = next == ring + {0} ? ring : next + {1};", last,
+                  stage));
+  close();
+  if (groups) add("wgmma_wait<0>();");
+  if (copies) add("wait_copies<0>();");
+  sync();
 }
 
 void Renderer::matmul(const Inst& inst) {
   const kernel::MatmulSchedule& how = inst.schedule;
   const MatmulSide a = matmul_side(inst, false), b = matmul_side(inst, true);
   const bool groups = by_warpgroups(inst);
-  const int ahead = how.stages - (groups ? 2 : 1);  // slices in flight; warpgroups still read one more
-  const int64_t stage = a.bytes() + b.bytes(), last = (how.stages - 1) * stage;
   const int warps_across = static_cast<int>(inst.type.dims[1] / how.columns),
             blocks = static_cast<int>(inst.type.dims[0] / 64) * 128 / threads_;
   const int tall = groups ? blocks : how.rows / 16,
@@ -222,35 +274,12 @@ void Renderer::matmul(const Inst& inst) {
   else
     add(fmt::format("const int row = t / {} * {}, column = t / 32 % {} * {};", 32 * warps_across, how.rows,
                     warps_across, how.columns));
-  for (const MatmulSide* s : {&a, &b}) matmul_source(*s);
-  open("const auto fill = [&](const int k, const u32 slot)");
-  matmul_copy(a, 0);
-  matmul_copy(b, a.bytes());
-  --indent_, add("};");
+  matmul_functions(a, b);
   add(fmt::format("f32 sum[{}][{}][4];", tall, broad));
   add(fmt::format(
       "EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) EACH (int q = 0; q < 4; ++q) sum[i][j][q] = 0.0f;",
       tall, broad));
-  sync();  // all reads of earlier data in the ring's memory are done
-  open(fmt::format("EACH (int s = 0; s < {}; ++s)", ahead));
-  add(fmt::format("if (s * {} < depth) fill(s * {}, ring + s * {});", how.depth, how.depth, stage));
-  add("commit_copies();");
-  close();
-  add(fmt::format("u32 slot = ring, next = ring + {};", ahead * stage));
-  open(fmt::format("for (int k = 0; k < depth; k += {})", how.depth));
-  add(fmt::format("wait_copies<{}>();", ahead - 1));
-  if (groups) add("fence_for_wgmma();");
-  sync();
-  add(fmt::format("if (k + {0} < depth) fill(k + {0}, next);", ahead * how.depth));
-  add("commit_copies();");
-  if (groups) matmul_by_warpgroups(inst, a, b);
-  else matmul_by_warps(inst, a, b);
-  add(fmt::format("slot = slot == ring + {0} ? ring : slot + {1}, next = next == ring + {0} ? ring : next + {1};", last,
-                  stage));
-  close();
-  if (groups) add("wgmma_wait<0>();");
-  add("wait_copies<0>();");
-  sync();
+  matmul_loop(inst, a, b);
   open(fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", tall,
                    broad));
   add(

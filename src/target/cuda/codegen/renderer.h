@@ -1,6 +1,7 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
-// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp.
+// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp,
+// render_prologue.cpp.
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,6 +25,17 @@ std::optional<uint32_t> filling(Number number, Dtype t);
 /// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
                      int64_t bytes, bool now = false);
+
+/// What a thread loads of an array for one chunk of a computed side: `count` elements. Element e of the chunk is made
+/// from number (e / every) % count of them.
+struct ChunkSource {
+  const kernel::MatmulSource* array = nullptr;
+  kernel::Value offset = kernel::no_value;
+  int64_t count = 0, every = 1;
+  int64_t step = 0;     // between the elements in memory
+  bool regular = true;  // they are `step` apart; else each has an address of its own
+  int64_t word = 0;     // bytes that are loaded at once; 0: single elements
+};
 
 class Renderer {
  public:
@@ -182,7 +194,18 @@ class Renderer {
   bool by_warpgroups(const Inst& inst) const;
   void matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
   void matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
+  void matmul_functions(const MatmulSide& a, const MatmulSide& b);
+  void matmul_loop(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
   void matmul(const Inst& inst);
+
+  // render_prologue.cpp
+  void computed_side(const Inst& inst, MatmulSide& s);
+  ChunkSource chunk_source(const MatmulSide& s, const kernel::MatmulSource& array, Value offset, bool begins_whole);
+  void prologue_source(const MatmulSide& s);
+  int64_t chunks_of_thread(const MatmulSide& s) const;
+  std::string prologue_guard(const MatmulSide& s, const std::string& e) const;
+  void prologue_load(const MatmulSide& s);
+  void prologue_make(const MatmulSide& s, int64_t offset);
 
   const kernel::Kernel& kernel_;
   Variant variant_;
@@ -236,6 +259,34 @@ class Renderer {
   std::map<Value, const Inst*> copied_;  // loads that become asynchronous copies, by value (find_copies)
   std::set<Value> unseen_;               // casts without a reader
   bool copies_ = false;                  // asynchronous copies are in flight
+};
+
+/// One operand of a matmul: A, or B with its columns as lines.
+struct Renderer::MatmulSide {
+  const char* name;
+  kernel::Ref ref;  // -1: the side is computed
+  kernel::Value start, limit;
+  Dtype dtype;
+  int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
+  bool transposed = false;                                      // lines run along the other axis, one line per k
+  bool asynchronous = false;
+  bool whole_depth = false;  // k is a multiple of `depth`
+  bool panels = false;
+  const kernel::Block* body = nullptr;  // of a computed side: what makes an element
+  std::vector<ChunkSource> sources = {};
+  bool whole_chunks = false;  // of a computed side: no chunk is cut by an edge
+
+  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
+  int64_t lines() const { return transposed ? depth : extent; }
+  int64_t chunks() const { return (transposed ? extent : depth) / per(); }  // of a line
+  std::string position() const;  // the function that gives a chunk's offset from its line and its number
+  int64_t bytes() const { return extent * depth * dtype.size(); }
+  int64_t line_stride() const { return transposed ? depth_stride : stride; }
+  int64_t inner_stride() const { return transposed ? stride : depth_stride; }
+  /// The text of the end of lines, and of the elements within a line, in the slice that begins at `k`; empty where
+  /// nothing is cut off.
+  std::string line_end() const;
+  std::string inner_end() const;
 };
 
 }  // namespace weft::target::cuda

@@ -1,0 +1,51 @@
+// Matmuls on tensor cores with computed sides, as they are rendered for a GPU and run on the CPU thread by thread: they
+// give the interpreter's bits.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "compiler/host_cuda/host_cuda.h"
+#include "compiler/host_cuda/host_source.h"
+#include "kernel/expand/expand.h"
+#include "target/cpu/cpu_support.h"
+#include "target/cuda/computed_sides.h"
+
+using namespace weft;
+using namespace weft::test;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
+}  // namespace
+
+TEST_CASE("products of computed sides, rendered for tensor cores, give the interpreter's bits thread by thread") {
+  if (host_compiler().empty() || sanitized ||
+      !std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h")) {
+    MESSAGE("skipped: there is no C++ compiler here, or no source folder, or the program is sanitized");
+    return;
+  }
+  static auto& host = *new HostCuda(1, 32, true);
+  std::vector<RandomCase> cases;
+  std::vector<std::string> names;
+  for (const ComputedProduct& p : computed_products()) cases.push_back(case_of(p)), names.push_back(p.text());
+  std::vector<kernel::Kernel> kernels;
+  for (const RandomCase& c : cases) kernels.push_back(c.kernel);
+  const auto code = host.compile(kernels);  // one run of the compiler takes them all
+  for (size_t k = 0; k < cases.size(); ++k) {
+    CAPTURE(names[k]);
+    RandomCase& c = cases[k];
+    const RandomCase expected = interpreted(c);
+    std::vector<void*> buffers;
+    for (auto& b : c.buffers) buffers.push_back(b.data());
+    const target::Segment segment{buffers, c.symbols, c.grid};
+    code[k]->run(std::span(&segment, 1), 0);
+    const std::string wrong = difference(expected, c);
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}

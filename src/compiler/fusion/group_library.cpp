@@ -20,11 +20,37 @@ constexpr double generated_share = 0.92;
 /// Traffic that takes as long as a launch, where the machine's rates are not known: 3 µs at 30 GB/s.
 constexpr double default_launch_bytes = 1e5;
 
+/// A dot as products of matrices.
+struct MatmulExtents {
+  int64_t batches = 1, rows = 1, columns = 1;
+  double flops = 0;
+};
+
+MatmulExtents extents_of(const kernel::DotDesc& desc) {
+  const int64_t batches = std::accumulate(desc.batch.begin(), desc.batch.end(), int64_t{1}, std::multiplies<>());
+  return {batches, desc.m, desc.n, desc.flops()};
+}
+
+MatmulExtents extents_of(const Ir& ir, NodeId dot) {
+  const graph::Attrs& at = *ir[dot].attrs;
+  const Shape &a = ir[ir[dot].inputs[0]].type.shape, &b = ir[ir[dot].inputs[1]].type.shape;
+  const auto extent = [](const Shape& shape, const std::vector<int64_t>& axes) {
+    int64_t out = 1;
+    for (const int64_t axis : axes) out *= shape[static_cast<size_t>(axis)].bound();
+    return out;
+  };
+  const int64_t batches = extent(a, at.batch), depth = std::max<int64_t>(1, extent(a, at.axes)),
+                shared = std::max<int64_t>(1, batches * depth);
+  const int64_t rows = volume(a) / shared, columns = volume(b) / shared;
+  return {batches, rows, columns, 2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
+}
+
 }  // namespace
 
 /// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
-/// code computes with the least, whichever is faster. A sum of an operand rides on the matmul where the machine has it
-/// at little cost; sums of the result are computed in the epilogue.
+/// code computes with the least, whichever is predicted to be faster. Generated code also computes operands as it loads
+/// them, where that is faster than to store them first, and always where there is no library to choose. A sum of an
+/// operand rides on the matmul where the machine has it at little cost; sums of the result are computed in the epilogue.
 DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   const double launch = target_ ? target_->machine().launch_seconds * target_->machine().bandwidth : 0;
   const RegionContext cx{ir_, users_, outputs, strides_, base_root_, launch > 0 ? launch : default_launch_bytes};
@@ -34,7 +60,12 @@ DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   if (!target_ || target_->machine().sums_operands()) add_operand_sum(cx, generated);
   if (!target_ || generated.sum >= 0) return generated;
   const DotRegion* const asked = library_region(all);
-  if (!asked || generated_wins(generated, *asked)) return with_prologues(cx, std::move(generated));
+  const ComputedOperands computed{computed_operand(cx, dot, 0), computed_operand(cx, dot, 1)};
+  const bool chooses = on_tensor_cores(dot) && policy_.libraries && target::libraries_enabled();
+  const std::optional<DotTimes> times = chooses ? dot_times(generated, asked, computed) : std::nullopt;
+  if (times ? times->computed < std::min(times->stored, times->library) : !asked)
+    return with_prologues(computed, std::move(generated));
+  if (times && times->stored < times->library) return generated;
   if (auto summed = with_row_sums(cx, *asked); summed && library_takes(*summed)) return *summed;
   return *asked;
 }
@@ -48,37 +79,60 @@ const DotRegion* Grouper::library_region(std::vector<DotRegion>& all) {
   return asked == all.end() ? nullptr : &*asked;
 }
 
-/// Returns the region with the operands that generated code computes as it loads them. Tensor cores read their operands
-/// from memory as they are.
-DotRegion Grouper::with_prologues(const RegionContext& cx, DotRegion region) const {
-  const Dtype dtype = ir_[ir_[region.dot].inputs[0]].type.dtype;
-  const bool rounds = dtype != float32 || policy_.numerics.tf32;
-  if (rounds && target_->machine().tensor_core_bytes(dtype) > 0) return region;
-  for (size_t side = 0; side < region.prologue.size(); ++side)
-    if (const auto computed = computed_operand(cx, region.dot, side)) {
-      region.prologue[side] = true;
-      region.made.insert(region.made.end(), computed->made.begin(), computed->made.end());
-    }
+/// Returns the region with the operands that generated code computes as it loads them.
+DotRegion Grouper::with_prologues(const ComputedOperands& computed, DotRegion region) const {
+  for (size_t side = 0; side < region.prologue.size(); ++side) {
+    if (!computed[side]) continue;
+    region.prologue[side] = true;
+    region.made.insert(region.made.end(), computed[side]->made.begin(), computed[side]->made.end());
+  }
   return region;
 }
 
-/// Returns whether generated code is faster although a library computes a shorter region. A library hides its epilogue
-/// behind the multiplications of other tiles, and a kernel of its own computes the rest. Generated code multiplies,
-/// then computes the epilogue, then stores: its three times add up. A library also divides a long contraction over the
-/// SMs that a small result leaves idle; generated code does not.
-bool Grouper::generated_wins(const DotRegion& generated, const DotRegion& asked) const {
+bool Grouper::on_tensor_cores(NodeId dot) const {
+  const Dtype dtype = ir_[ir_[dot].inputs[0]].type.dtype;
+  return (dtype != float32 || policy_.numerics.tf32) && target_->machine().tensor_core_bytes(dtype) > 0;
+}
+
+/// Predicts the times of a dot's region on tensor cores; nothing where a rate is not known. `asked`: what a library
+/// takes, if it does. A library hides its epilogue behind the multiplications of other tiles, and a kernel of its own
+/// computes the rest. Generated code multiplies, then computes the epilogue, then stores: its three times add up. So
+/// does the time that it takes to compute an element of an operand in each program that multiplies it. A library also
+/// divides a long contraction over the SMs that a small result leaves idle; generated code does not.
+std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const DotRegion* asked,
+                                           const ComputedOperands& computed) const {
   const target::Machine& machine = target_->machine();
-  const kernel::DotDesc& desc = *asked.asked;
-  const double peak = machine.matmul_flops(desc.a, policy_.numerics.tf32);
-  if (machine.bandwidth <= 0 || peak <= 0 || desc.a.size() != 2 || machine.tensor_core_bytes(desc.a) == 0) return false;
-  const int64_t batches = std::accumulate(desc.batch.begin(), desc.batch.end(), int64_t{1}, std::multiplies<>());
-  const double share = generated_share * matmul_tiling(machine, desc.a, batches, desc.m, desc.n).share;
-  if (share <= 0) return false;
-  const double products = desc.flops() / peak;
-  const double one_launch = products / share + generated.bytes / machine.bandwidth + epilogue_seconds(generated);
-  const double rest = asked.bytes - asked.own_bytes;
-  const double two_launches = std::max(products, asked.own_bytes / machine.bandwidth) + rest / machine.bandwidth;
-  return one_launch < two_launches;
+  const MatmulExtents n = asked ? extents_of(*asked->asked) : extents_of(ir_, generated.dot);
+  const Dtype dtype = ir_[ir_[generated.dot].inputs[0]].type.dtype;
+  const double peak = machine.matmul_flops(dtype, policy_.numerics.tf32), vector = machine.peak.f32 / 2;
+  const double share = matmul_tiling(machine, dtype, n.batches, n.rows, n.columns).share;
+  if (machine.bandwidth <= 0 || peak <= 0 || vector <= 0 || share <= 0 || (asked && dtype.size() != 2)) return {};
+  const double products = n.flops / peak, rest = generated.bytes / machine.bandwidth + epilogue_seconds(generated);
+  double making = 0, read = 0;
+  LoadedBytes loaded;
+  for (size_t side = 0; side < computed.size(); ++side) {
+    if (!computed[side]) continue;
+    // A kernel that makes the array of an operand can store the operand as well. Readers share the time.
+    const ComputedOperand& c = *computed[side];
+    making += (c.of_leaf ? c.read + c.stored : c.stored) / c.readers / machine.bandwidth;
+    read += c.read;
+    (side == 0 ? loaded.a : loaded.b) = c.read / c.elements;
+  }
+  DotTimes out;
+  out.stored = products / (generated_share * share) + rest + making;
+  if (asked)
+    out.library = std::max(products, asked->own_bytes / machine.bandwidth) +
+                  (asked->bytes - asked->own_bytes) / machine.bandwidth + making;
+  const MatmulTiling tiling = matmul_tiling(machine, dtype, n.batches, n.rows, n.columns, loaded);
+  if (read == 0 || !tiling.tile) return out;
+  const auto parts = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part); };
+  const double programs[] = {parts(n.columns, tiling.tile->columns), parts(n.rows, tiling.tile->rows)};
+  double operations = 0;
+  for (size_t side = 0; side < computed.size(); ++side)
+    if (computed[side]) operations += computed[side]->operations * computed[side]->elements * programs[side];
+  const double multiplied = products / (generated_share * tiling.share) + operations / vector;
+  out.computed = std::max(multiplied, read / machine.bandwidth) + rest;
+  return out;
 }
 
 /// Returns the seconds that the arithmetic of a region's values takes on the machine's vector units, with what they

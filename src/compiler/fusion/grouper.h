@@ -2,6 +2,7 @@
 // The state of grouping. Private to group*.cpp and scatter_rows.cpp: group_roots.cpp finds roots, group.cpp forms
 // groups, group_join.cpp decides which roots join which groups, group_states.cpp keeps the components of a state
 // in one, group_share.cpp materializes values that several groups read.
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "compiler/fusion/group.h"
 #include "compiler/region/attention_plan.h"
 #include "compiler/region/dot_plan.h"
+#include "compiler/region/dot_prologue.h"
 
 namespace weft::compiler {
 
@@ -34,6 +36,13 @@ struct Work {
   std::vector<GroupId> producers;  // the same edges, backwards
   int64_t rank = 0;                // topological order: smaller than that of every consumer
   mutable int64_t seen = 0;        // the last search that visited this group
+};
+
+/// Predicted seconds of a dot with its region, and of what makes its operands.
+struct DotTimes {
+  double library = std::numeric_limits<double>::infinity();   // a library's matmul, and a kernel for what that leaves
+  double stored = std::numeric_limits<double>::infinity();    // generated code that reads its operands from memory
+  double computed = std::numeric_limits<double>::infinity();  // generated code that computes operands as it loads them
 };
 
 class Grouper {
@@ -78,10 +87,12 @@ class Grouper {
   void assign_with_kv_append(std::unique_ptr<Work> work, std::vector<NodeId> results, NodeId cache);
   DotRegion region_of(NodeId dot, const NodeCounts& outputs);
   const DotRegion* library_region(std::vector<DotRegion>& all);
-  DotRegion with_prologues(const RegionContext& cx, DotRegion region) const;
+  DotRegion with_prologues(const ComputedOperands& computed, DotRegion region) const;
   Strides layout_of(const DotRegion& region) const;
   bool library_takes(DotRegion& region);
-  bool generated_wins(const DotRegion& generated, const DotRegion& asked) const;
+  bool on_tensor_cores(NodeId dot) const;
+  std::optional<DotTimes> dot_times(const DotRegion& generated, const DotRegion* asked,
+                                    const ComputedOperands& computed) const;
   double epilogue_seconds(const DotRegion& region) const;
   void pack_results(const std::vector<NodeId>& results);
   GroupId assign_results(std::unique_ptr<Work> work, const std::vector<NodeId>& results,

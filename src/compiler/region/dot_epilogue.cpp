@@ -109,16 +109,14 @@ class EpilogueWriter {
 
   int operand(NodeId id, const std::vector<Expr>& index) {
     const Strides layout = strides_[id].empty() ? row_major_strides(ir_[id].type.shape) : strides_[id];
-    auto form = ix::affine(ix::linear(cx_, index, layout), vars_);
-    if (!form || !form->base.is_constant())
-      throw_internal("epilogue", "an operand is not read at strides: " + print(ir_, id));
-    Strides strides = form->coefficients;
-    for (size_t k = 0; k < vars_.size(); ++k)
-      if (vars_[k].is_constant()) strides[k] = 0;
+    const std::optional<Jumping> form = jumping(ix::linear(cx_, index, layout), vars_);
+    if (!form) throw_internal("epilogue", "an operand is not read at strides: " + print(ir_, id));
+    std::vector<AxisLayout> axes;
+    for (size_t k = 0; k < vars_.size(); ++k) axes.push_back({form->strides[k], form->jumps[k]});
     const Dtype dtype = ir_[id].type.dtype;
     out_.epilogue.operands.push_back({dtype, {}, 0, 0});
-    out_.operands.push_back({id, form->base->value});
-    out_.strides.push_back(std::move(strides));
+    out_.operands.push_back({id, form->base});
+    out_.axes.push_back(std::move(axes));
     return append({Kind::operand, dtype, {}, {}, static_cast<int>(out_.operands.size()) - 1, {}});
   }
 
@@ -157,7 +155,27 @@ bool EpilogueReads::add(NodeId id, const std::vector<Expr>& index) {
   };
   if (nodes.size() > most_reads) return false;
   if (std::all_of(index.begin(), index.end(), plain)) return true;
-  return is_leaf(ir, id) && plain(ix::linear(cx, index, strides[id]));
+  if (is_leaf(ir, id) && plain(ix::linear(cx, index, strides[id]))) return true;
+  return jumps && adds_with_jumps(id, index);
+}
+
+/// The address of an input is known. In another array a variable that jumps occurs in one index alone, so that the
+/// address has one jump whatever layout the buffer gets.
+bool EpilogueReads::adds_with_jumps(NodeId id, const std::vector<Expr>& index) {
+  if (is_leaf(ir, id)) return jumping(ix::linear(cx, index, strides[id]), vars).has_value();
+  std::vector<int> uses(vars.size()), jumping_uses(vars.size());
+  for (const Expr e : index) {
+    const std::optional<Jumping> form = jumping(e, vars);
+    if (!form) return false;
+    for (size_t k = 0; k < vars.size(); ++k) {
+      const bool jumps_here = form->jumps[k].period > 0;
+      uses[k] += jumps_here || form->strides[k] != 0;
+      jumping_uses[k] += jumps_here;
+    }
+  }
+  for (size_t k = 0; k < vars.size(); ++k)
+    if (jumping_uses[k] > 0 && uses[k] > 1) return false;
+  return true;
 }
 
 bool EpilogueReads::computable(NodeId id, const std::vector<Expr>& index) {

@@ -112,40 +112,55 @@ std::optional<StridedView> strided_view(const Ir& ir, const NodeStrides& strides
 
 namespace {
 
-/// One axis of the contraction: its extent and its stride in each array (0 where it does not occur): A, B, C, then the
-/// operands of the epilogue, of A's prologue and of B's.
+/// One axis of the contraction: its extent and how each array lies along it (not at all where it does not occur): A, B,
+/// C, then the operands of the epilogue, of A's prologue and of B's.
 struct Axis {
   Dim extent;
-  Strides strides;
-  int64_t a() const { return strides[0]; }
-  int64_t b() const { return strides[1]; }
-  int64_t c() const { return strides[2]; }
+  std::vector<AxisLayout> arrays;
+  int64_t a() const { return stride(0); }
+  int64_t b() const { return stride(1); }
+  int64_t c() const { return stride(2); }
+
+ private:
+  /// Of a side that is made from bits that share a word, from word to word.
+  int64_t stride(size_t k) const { return arrays[k].stride != 0 ? arrays[k].stride : arrays[k].jump.by; }
 };
 
-bool mergeable(const Axis& outer, const Axis& inner) {
-  if (!outer.extent.is_static() || !inner.extent.is_static()) return false;
-  for (size_t k = 0; k < outer.strides.size(); ++k)
-    if (outer.strides[k] != inner.strides[k] * inner.extent.bound()) return false;
-  return true;
+/// Returns which arrays may jump along the contracted axis: those of prologues.
+std::vector<bool> may_jump(const EpilogueParts& epilogue, const EpilogueParts& a, const EpilogueParts& b) {
+  std::vector<bool> out{!a.axes.empty(), !b.axes.empty(), false};
+  out.insert(out.end(), epilogue.axes.size(), false);
+  out.insert(out.end(), a.axes.size() + b.axes.size(), true);
+  return out;
 }
 
-std::vector<Axis> merged(const std::vector<Axis>& axes) {
+/// Returns two adjacent axes as one; nothing if an array does not lie along them as along one.
+std::optional<Axis> joined(const Axis& outer, const Axis& inner, const std::vector<bool>& may_jump) {
+  if (!outer.extent.is_static() || !inner.extent.is_static()) return {};
+  Axis out{outer.extent.bound() * inner.extent.bound(), {}};
+  for (size_t k = 0; k < outer.arrays.size(); ++k) {
+    const auto both = joined(outer.arrays[k], inner.arrays[k], inner.extent.bound(), !may_jump.empty() && may_jump[k]);
+    if (!both) return {};
+    out.arrays.push_back(*both);
+  }
+  return out;
+}
+
+/// `may_jump`: of each array; empty if none may.
+std::vector<Axis> merged(const std::vector<Axis>& axes, const std::vector<bool>& may_jump = {}) {
   std::vector<Axis> result;
   for (const Axis& axis : axes) {
     if (axis.extent == 1) continue;
-    if (!result.empty() && mergeable(result.back(), axis)) {
-      Dim extent = result.back().extent.bound() * axis.extent.bound();
-      result.back() = {extent, axis.strides};
-    } else {
-      result.push_back(axis);
-    }
+    if (std::optional<Axis> both = result.empty() ? std::nullopt : joined(result.back(), axis, may_jump))
+      result.back() = std::move(*both);
+    else result.push_back(axis);
   }
   return result;
 }
 
-/// Returns the innermost of the merged axes, and appends the others to `batch`. `arrays`: how many strides an axis has.
+/// Returns the innermost of the merged axes, and appends the others to `batch`. `arrays`: how many an axis has.
 Axis split_last(std::vector<Axis> axes, std::vector<Axis>& batch, size_t arrays) {
-  if (axes.empty()) return {1, Strides(arrays)};
+  if (axes.empty()) return {1, std::vector<AxisLayout>(arrays)};
   Axis last = axes.back();
   axes.pop_back();
   batch.insert(batch.end(), axes.begin(), axes.end());
@@ -173,9 +188,11 @@ NodeId memory_of(const Ir& ir, const NodeStrides& strides, const NodeFlags& root
 
 namespace {
 
-/// An operand of a dot: the array that a kernel walks along, and its prologue, if it has one.
+/// An operand of a dot: the array that a kernel walks along, how it lies along the operand's axes, and its prologue, if
+/// it has one.
 struct Operand {
-  StridedView view;
+  OperandView view;
+  std::vector<AxisLayout> axes;
   EpilogueParts prologue;
 };
 
@@ -185,14 +202,17 @@ Operand operand_of(const Ir& ir, const NodeStrides& strides, const NodeFlags& ro
   if (!region.prologue[side] || is_leaf(ir, base) || roots[base]) {
     auto view = strided_view(ir, strides, roots, id);
     if (!view) throw_internal("plan_dot", "an operand is not a strided view: " + print(ir, region.dot));
-    return {std::move(*view), {}};
+    std::vector<AxisLayout> axes;
+    for (const int64_t stride : view->strides) axes.push_back({stride, {}});
+    return {{view->node, view->offset}, std::move(axes), {}};
   }
   EpilogueParts parts = prologue_of(ir, strides, roots, id);
   const auto size = [&](const OperandView& x) { return volume(ir[x.node].type.shape); };
   const auto largest = std::max_element(parts.operands.begin(), parts.operands.end(),
                                         [&](const OperandView& x, const OperandView& y) { return size(x) < size(y); });
-  const Strides& along = parts.strides[static_cast<size_t>(largest - parts.operands.begin())];
-  return {{largest->node, largest->offset, along}, std::move(parts)};
+  const OperandView view = *largest;
+  std::vector<AxisLayout> axes = parts.axes[static_cast<size_t>(largest - parts.operands.begin())];
+  return {view, std::move(axes), std::move(parts)};
 }
 
 /// The axes of a dot, with the strides of all its arrays.
@@ -214,15 +234,15 @@ class DotAxes {
  private:
   /// Returns the axis that is number `in_a` of A and `in_b` of B (-1: it has none). `in_c`: it is the next one of C.
   Axis axis(int64_t in_a, int64_t in_b, bool in_c) const {
-    const auto of = [](const Strides& strides, int64_t axis) {
-      return axis < 0 ? 0 : strides[static_cast<size_t>(axis)];
+    const auto of = [](const std::vector<AxisLayout>& axes, int64_t axis) {
+      return axis < 0 ? AxisLayout{} : axes[static_cast<size_t>(axis)];
     };
     const int64_t c = in_c ? static_cast<int64_t>(out_) : -1;
     Axis out{in_a >= 0 ? sa_[static_cast<size_t>(in_a)] : sb_[static_cast<size_t>(in_b)],
-             {of(a_.view.strides, in_a), of(b_.view.strides, in_b), of(c_, c)}};
-    for (const Strides& x : epilogue_.strides) out.strides.push_back(of(x, c));
-    for (const Strides& x : a_.prologue.strides) out.strides.push_back(of(x, in_a));
-    for (const Strides& x : b_.prologue.strides) out.strides.push_back(of(x, in_b));
+             {of(a_.axes, in_a), of(b_.axes, in_b), {c < 0 ? 0 : c_[static_cast<size_t>(c)], {}}}};
+    for (const std::vector<AxisLayout>& x : epilogue_.axes) out.arrays.push_back(of(x, c));
+    for (const std::vector<AxisLayout>& x : a_.prologue.axes) out.arrays.push_back(of(x, in_a));
+    for (const std::vector<AxisLayout>& x : b_.prologue.axes) out.arrays.push_back(of(x, in_b));
     return out;
   }
 
@@ -238,8 +258,10 @@ class DotAxes {
 void set_strides(std::vector<kernel::EpilogueOperand>& operands, size_t first, const std::vector<Axis>& batch,
                  const Axis& m, const Axis& n) {
   for (size_t x = 0; x < operands.size(); ++x) {
-    for (const Axis& axis : batch) operands[x].batch.push_back(axis.strides[first + x]);
-    operands[x].m = m.strides[first + x], operands[x].n = n.strides[first + x];
+    kernel::EpilogueOperand& to = operands[x];
+    for (const Axis& axis : batch) to.batch.push_back(axis.arrays[first + x].stride);
+    to.m = m.arrays[first + x].stride, to.m_jump = m.arrays[first + x].jump;
+    to.n = n.arrays[first + x].stride, to.n_jump = n.arrays[first + x].jump;
   }
 }
 
@@ -267,16 +289,17 @@ DotPlan plan_dot(const Ir& ir, const NodeStrides& strides, const NodeFlags& root
   Operand a = operand_of(ir, strides, roots, region, 0), b = operand_of(ir, strides, roots, region, 1);
   EpilogueParts parts = epilogue_of(ir, strides, roots, region);
   const DotAxes axes(ir, dot, a, b, strides[region.result], parts);
-  const size_t arrays = 3 + parts.strides.size() + a.prologue.strides.size() + b.prologue.strides.size();
-  std::vector<Axis> batch = merged(axes.batch), contracted = merged(axes.k);
+  const std::vector<bool> jumps = may_jump(parts, a.prologue, b.prologue);
+  const size_t arrays = jumps.size();
+  std::vector<Axis> batch = merged(axes.batch), contracted = merged(axes.k, jumps);
   if (contracted.size() > 1) throw_internal("plan_dot", "contracted axes do not lie together: " + print(ir, dot));
-  const Axis k = contracted.empty() ? Axis{1, Strides(arrays)} : contracted[0];
+  const Axis k = contracted.empty() ? Axis{1, std::vector<AxisLayout>(arrays)} : contracted[0];
   const Axis m = split_last(merged(axes.m), batch, arrays), n = split_last(merged(axes.n), batch, arrays);
   batch = merged(batch);
 
   DotPlan plan;
-  plan.a = {a.view.node, a.view.offset};
-  plan.b = {b.view.node, b.view.offset};
+  plan.a = a.view;
+  plan.b = b.view;
   plan.desc.a = ir[ir[dot].inputs[0]].type.dtype;
   plan.desc.b = ir[ir[dot].inputs[1]].type.dtype;
   plan.desc.c = ir[region.result].type.dtype;
@@ -285,8 +308,8 @@ DotPlan plan_dot(const Ir& ir, const NodeStrides& strides, const NodeFlags& root
   plan.extents.insert(plan.extents.end(), {m.extent, n.extent, k.extent});
   size_t first = 3;
   set_strides(parts.epilogue.operands, first, batch, m, n);
-  set_strides(a.prologue.epilogue.operands, first += parts.strides.size(), batch, m, k);
-  set_strides(b.prologue.epilogue.operands, first += a.prologue.strides.size(), batch, n, k);
+  set_strides(a.prologue.epilogue.operands, first += parts.axes.size(), batch, m, k);
+  set_strides(b.prologue.epilogue.operands, first += a.prologue.axes.size(), batch, n, k);
   plan.epilogue = std::move(parts.epilogue), plan.operands = std::move(parts.operands);
   plan.a_prologue = {std::move(a.prologue.epilogue), std::move(a.prologue.operands)};
   plan.b_prologue = {std::move(b.prologue.epilogue), std::move(b.prologue.operands)};

@@ -11,7 +11,10 @@ namespace weft::compiler {
 namespace {
 
 /// Basic operations of a prologue for each element that is loaded. In the block form an element is packed once and
-/// takes part in 240 multiply-adds, so that 16 operations are 3 % of the work.
+/// takes part in 240 multiply-adds, so that 16 operations are 3 % of the work. A program on tensor cores makes an
+/// element for 64 to 256 multiply-adds, of which they do 15 (H100) to 16 (A100) in the time of an operation on the
+/// vector units: 16 operations an element take as long as its multiply-adds, which is a matter of the bytes that they
+/// save (Grouper::region_of).
 constexpr double most_operations = 16;
 
 double bytes(const IrNode& n) {
@@ -28,19 +31,66 @@ double operations_of(const IrNode& n) {
   return info.basic ? info.flops : most_operations + 1;
 }
 
-/// Returns whether the contracted axes lie together in each array, so that one stride says where the next k is.
-bool contracts_together(const Shape& shape, const std::vector<int64_t>& axes, const std::vector<Strides>& arrays) {
-  for (const Strides& strides : arrays) {
-    const Dim* outer = nullptr;
-    int64_t stride = 0;
-    for (const int64_t axis : axes) {
+bool lists(const std::vector<int64_t>& list, int64_t axis) {
+  return std::find(list.begin(), list.end(), axis) != list.end();
+}
+
+/// Returns whether each array lies along the contracted axes as along one, and jumps along no other axis but the last,
+/// so that a matrix has a stride and a jump along each of its two axes.
+bool lies_as_matrices(const Shape& shape, const std::vector<int64_t>& contracted, const std::vector<int64_t>& batch,
+                      const std::vector<std::vector<AxisLayout>>& arrays) {
+  for (const std::vector<AxisLayout>& axes : arrays) {
+    std::optional<AxisLayout> depth;
+    for (const int64_t axis : contracted) {
       const auto at = static_cast<size_t>(axis);
       if (shape[at] == 1) continue;
-      if (outer && (!shape[at].is_static() || stride != strides[at] * shape[at].bound())) return false;
-      outer = &shape[at], stride = strides[at];
+      if (depth && !shape[at].is_static()) return false;
+      depth = depth ? joined(*depth, axes[at], shape[at].bound(), true) : axes[at];
+      if (!depth) return false;
+    }
+    bool last = true;
+    for (size_t at = shape.size(); at-- > 0;) {
+      if (shape[at] == 1 || lists(contracted, static_cast<int64_t>(at))) continue;
+      const bool is_row = last && !lists(batch, static_cast<int64_t>(at));
+      if (axes[at].jump.period > 0 && !is_row) return false;
+      last = last && !is_row;
     }
   }
   return true;
+}
+
+/// Returns whether a node is computed from `from`, or may be: the search is bounded.
+bool depends_on(const Ir& ir, NodeId node, NodeId from) {
+  constexpr size_t most_visited = 200;
+  std::vector<NodeId> pending{node}, seen;
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    if (id == from) return true;
+    if (id < from || std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
+    if (seen.size() == most_visited) return true;
+    seen.push_back(id);
+    pending.insert(pending.end(), ir[id].inputs.begin(), ir[id].inputs.end());
+  }
+  return false;
+}
+
+/// Returns whether an array lies in memory for others than the values of a prologue: an input, an output, what a
+/// routine leaves, or what somebody else reads. The kernel that makes any other could store the operand in its place.
+bool in_memory_anyway(const RegionContext& cx, const EpilogueReads& reads, NodeId array) {
+  if (is_leaf(cx.ir, array) || cx.outputs[array] > 0 || is_call(cx.ir[array].op)) return true;
+  std::vector<NodeId> pending(cx.users[array].begin(), cx.users[array].end());
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    if (is_movement(cx.ir[id].op) && cx.outputs[id] == 0) {
+      pending.insert(pending.end(), cx.users[id].begin(), cx.users[id].end());
+      continue;
+    }
+    if (std::none_of(reads.computed.begin(), reads.computed.end(), [&](const auto& at) { return at.first == id; }))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -52,26 +102,52 @@ std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId 
   if (is_leaf(ir, base) || cx.roots[base] || cx.outputs[base] > 0 || !is_elementwise(n.op)) return {};
   ix::Context index;
   const std::vector<ix::Expr> vars = domain(index, ir[operand].type.shape, "i");
-  EpilogueReads reads{ir, cx.strides, cx.roots, index, vars, volume(n.type.shape)};
+  EpilogueReads reads{ir, cx.strides, cx.roots, index, vars, volume(n.type.shape), true};
   if (!reads.computable(operand, vars)) return {};
-  double operations = 0, read = 0;
-  for (const auto& [id, at] : reads.computed) operations += operations_of(ir[id]);
-  for (const NodeId id : reads.nodes) read += bytes(ir[id]);
-  // One array of the operand's size, in another dtype: what is computed in the operand's own dtype stays in the kernel
-  // that makes it.
-  const auto is_whole = [&](NodeId id) { return volume(ir[id].type.shape) >= volume(n.type.shape); };
-  const auto whole = std::find_if(reads.nodes.begin(), reads.nodes.end(), is_whole);
-  const bool converts = whole != reads.nodes.end() && ir[*whole].type.dtype != n.type.dtype &&
-                        std::count_if(reads.nodes.begin(), reads.nodes.end(), is_whole) == 1;
+  ComputedOperand out;
+  for (const auto& [id, at] : reads.computed) out.operations += operations_of(ir[id]);
+  for (const NodeId id : reads.nodes) out.read += bytes(ir[id]);
+  out.elements = static_cast<double>(volume(n.type.shape)), out.stored = bytes(n);
+  out.readers = static_cast<double>(cx.users[base].size());
+  // Of the arrays of the operand's size none has its dtype: what is computed in the operand's own dtype stays in the
+  // kernel that makes it. Numbers of few bits share bytes.
+  std::vector<NodeId> whole;
+  for (const NodeId id : reads.nodes)
+    if (volume(ir[id].type.shape) * 4 > volume(n.type.shape)) whole.push_back(id);
+  const auto converts = [&](NodeId id) { return ir[id].type.dtype != n.type.dtype && in_memory_anyway(cx, reads, id); };
   // Each reader of the operand reads what it is made from, or it is made once, stored, and read by each.
-  const auto readers = static_cast<double>(cx.users[base].size());
-  if (operations > most_operations || !converts || readers * read >= read + (1 + readers) * bytes(n)) return {};
+  if (out.operations > most_operations || whole.empty() || !std::all_of(whole.begin(), whole.end(), converts) ||
+      out.readers * out.read >= out.read + (1 + out.readers) * out.stored)
+    return {};
+  // A scale that is computed from the array itself: the kernel that goes through the array for it makes the operand.
+  for (const NodeId id : reads.nodes)
+    for (const NodeId array : whole)
+      if (id != array && depends_on(ir, id, array)) return {};
   NodeFlags roots = cx.roots;
   for (const NodeId id : reads.made) roots[id] = true;
-  const std::vector<int64_t>& contracted = side == 0 ? ir[dot].attrs->axes : ir[dot].attrs->axes2;
-  if (!contracts_together(ir[operand].type.shape, contracted, prologue_of(ir, cx.strides, roots, operand).strides))
+  const graph::Attrs& at = *ir[dot].attrs;
+  const EpilogueParts parts = prologue_of(ir, cx.strides, roots, operand);
+  if (!lies_as_matrices(ir[operand].type.shape, side == 0 ? at.axes : at.axes2, side == 0 ? at.batch : at.batch2,
+                        parts.axes))
     return {};
-  return ComputedOperand{std::move(reads.made)};
+  out.of_leaf = std::all_of(whole.begin(), whole.end(), [&](NodeId id) { return is_leaf(ir, id); });
+  out.made = std::move(reads.made);
+  return out;
+}
+
+double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk) {
+  const auto both = std::find_if(prologue.operands.begin(), prologue.operands.end(),
+                                 [](const kernel::EpilogueOperand& x) { return x.has_m() && x.has_n(); });
+  const bool by_depth = both == prologue.operands.end() || both->n == 1 || (both->n == 0 && both->n_jump.by == 1);
+  double sum = 0;
+  for (const kernel::EpilogueOperand& x : prologue.operands) {
+    const int64_t step = by_depth ? x.n : x.m;
+    const kernel::Jump& jump = by_depth ? x.n_jump : x.m_jump;
+    // Of a chunk: every element, one for each period, or one. Loads of less than a register fill one.
+    const int64_t count = step != 0 ? chunk : jump.period > 0 ? std::max<int64_t>(1, chunk / jump.period) : 1;
+    sum += static_cast<double>(std::max<int64_t>(4, count * x.dtype.size()));
+  }
+  return sum / static_cast<double>(chunk);
 }
 
 }  // namespace weft::compiler

@@ -16,6 +16,12 @@ struct MatmulTile {
 /// Elements between the rows of a tile's sums in shared memory beyond its columns: they put rows into other banks.
 inline constexpr int64_t matmul_line_padding = 8;
 
+/// Bytes that a thread keeps of each element of A and of B while the K slice before it is multiplied: what the arrays
+/// of computed sides give. 0 for sides that are copied to shared memory.
+struct LoadedBytes {
+  double a = 0, b = 0;
+};
+
 struct MatmulTiling {
   const MatmulTile* tile = nullptr;
   double share = 0;  // the speed of the product, of the same work in the fastest tiles on SMs that are all busy
@@ -25,6 +31,6 @@ struct MatmulTiling {
 /// all wait for the last one; the contracted axis is not divided. `operands`: 16-bit floats or float32, which is
 /// rounded to TF32. Without a tile that fits into the shared memory the result has none.
 MatmulTiling matmul_tiling(const target::Machine& machine, Dtype operands, int64_t batches, int64_t rows,
-                           int64_t columns);
+                           int64_t columns, const LoadedBytes& loaded = {});
 
 }  // namespace weft::compiler

@@ -16,6 +16,7 @@ void Epilogue::hash(Hasher& h) const {
   for (const EpilogueOperand& x : operands) {
     h.number(x.dtype.val()).number(x.m).number(x.n).number(x.batch.size());
     for (const int64_t stride : x.batch) h.number(stride);
+    for (const Jump& jump : {x.m_jump, x.n_jump}) h.number(jump.period).number(jump.by);
   }
   for (const EpilogueStep& s : steps) {
     h.number(s.kind).number(s.dtype.val()).number(s.op).number(s.operand).number(s.inputs.size());
@@ -32,7 +33,7 @@ namespace {
 
 /// Returns "f32 row", "bf16 element".
 std::string text(const EpilogueOperand& x) {
-  const char* shape = x.m != 0 && x.n != 0 ? "element" : x.n != 0 ? "row" : x.m != 0 ? "column" : "number";
+  const char* shape = x.has_m() && x.has_n() ? "element" : x.has_n() ? "row" : x.has_m() ? "column" : "number";
   return kernel::to_string(Type{x.dtype, {}}) + " " + shape;
 }
 
@@ -70,6 +71,8 @@ void verify(const Epilogue& epilogue, bool prologue) {
   }
   require(exists(epilogue.result), "the result is a step");
   require(!prologue || epilogue.stored.empty(), "a prologue stores nothing");
+  for (const EpilogueOperand& x : epilogue.operands)
+    require(prologue || (x.m_jump.period == 0 && x.n_jump.period == 0), "an epilogue's operands have strides alone");
   for (const int step : epilogue.stored) require(exists(step) && step != epilogue.result, "a stored value is a step");
   for (const EpilogueFunction& f : epilogue.functions)
     require(exists(f.input) && exists(f.result) && f.input < f.result, "a function's argument comes before its result");

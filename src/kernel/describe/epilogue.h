@@ -16,17 +16,22 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "kernel/jump.h"
 #include "kernel/scalar.h"
 #include "weft/dtype.h"
 
 namespace weft::kernel {
 
 /// An array that an epilogue reads, in elements: the value at (b…, m, n) lies at Σ of index times stride. A stride of 0
-/// is an axis that the array does not have: a row vector has m = 0, a column n = 0, a single number neither.
+/// is an axis that the array does not have: a row vector has m = 0, a column n = 0, a single number neither. Arrays of
+/// a prologue may jump along an axis.
 struct EpilogueOperand {
   Dtype dtype = float32;
   std::vector<int64_t> batch;
   int64_t m = 0, n = 0;
+  Jump m_jump = {}, n_jump = {};
+  bool has_m() const { return m != 0 || m_jump.period > 0; }
+  bool has_n() const { return n != 0 || n_jump.period > 0; }
   friend bool operator==(const EpilogueOperand&, const EpilogueOperand&) = default;
 };
 

@@ -1,10 +1,12 @@
 // What a matmul computes before it stores its result: one launch for any elementwise epilogue, also with several
-// results, against float64 references and against separate kernels.
+// results, against float64 references and against separate kernels. What it computes of an operand as it loads it.
+#include "compiler/lower/interpreted.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/derive/derive.h"
 #include "graph/instances.h"
 #include "graph/regions/composites.h"
+#include "kernel/expand/expand.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -101,10 +103,27 @@ Ran run(const Graph& g, const std::vector<HostTensor>& inputs, target::Target& t
   return out;
 }
 
-/// The CPU's kernels, and those that are made for a GPU.
+/// A GPU with tensor cores, interpreted.
+class TensorCores final : public weft::test::SimtTarget {
+ public:
+  TensorCores() {
+    machine_.tensor_cores = true;
+    machine_.shared_bytes = target::stated_machine("NVIDIA H200").shared_bytes;
+  }
+  std::string fingerprint() const override { return "tensor cores"; }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    std::vector<std::shared_ptr<const target::Executable>> out;
+    for (const kernel::Kernel& k : kernels)
+      out.push_back(std::make_shared<compiler::testing::InterpretedKernel>(kernel::expand(k)));
+    return out;
+  }
+};
+
+/// The CPU's kernels, and those that are made for a GPU without and with tensor cores.
 std::vector<target::Target*> targets() {
   static auto& simt = *new weft::test::SimtTarget;  // programs in the table outlive tests
-  return {&target::cpu(), &simt};
+  static auto& tensor_cores = *new TensorCores;
+  return {&target::cpu(), &simt, &tensor_cores};
 }
 
 /// A library that takes every product, and counts what it is asked.
@@ -286,76 +305,129 @@ struct Extents {
   int64_t rows, depth, columns;
 };
 
-/// x [rows, depth] and w as an operand of a matmul, computed from narrower arrays. `T`: of the computation.
-using Operand = Value (*)(const Value& w, const Value& by_depth, const Value& by_column, Dtype t);
+/// w as an operand of a matmul, [depth, columns] or transposed, and what it is computed with.
+struct Sources {
+  Value w, by_depth, by_column, element, shifts, by_group;
+  bool transposed;
+  Dtype t;  // of the computation
+
+  /// A vector along k or along the columns, as an array of w's shape.
+  Value along(const Value& v, bool is_depth) const {
+    return broadcast(is_depth != transposed ? expand_dims(v, {1}) : v, w.shape());
+  }
+  Shape whole() const { return element.shape(); }
+  /// The scale of each element's group.
+  Value scales() const {
+    const size_t axis = transposed ? 1 : 0;
+    Shape split = by_group.shape();
+    split.insert(split.begin() + static_cast<int64_t>(axis) + 1, whole()[axis].bound() / split[axis].bound());
+    return reshape(broadcast(expand_dims(by_group, {static_cast<int64_t>(axis) + 1}), split), whole());
+  }
+};
+
+using Operand = Value (*)(const Sources& s);
 struct Computed {
   const char* name;
   Dtype from;
-  bool transposed;  // w is [columns, depth]
   Operand make;
+  bool grouped = false;
+  int64_t bits = 8;
 };
-Value along(const Value& v, const Shape& shape, bool depth_first, bool is_depth) {
-  if (depth_first == is_depth) return broadcast(expand_dims(v, {1}), shape);
-  return broadcast(v, shape);
-}
 const Computed computed[] = {
-    {"cast", bfloat16, false, [](const Value& w, const Value&, const Value&, Dtype t) { return cast(w, t); }},
-    {"cast of the transposed", float16, true,
-     [](const Value& w, const Value&, const Value&, Dtype t) { return cast(w, t); }},
-    {"8-bit float", float8_e4m3, true, [](const Value& w, const Value&, const Value&, Dtype t) { return cast(w, t); }},
-    {"int8, scaled by column", int8, true,
-     [](const Value& w, const Value&, const Value& by_column, Dtype t) {
-       return cast(w, t) * along(by_column, w.shape(), false, false);
+    {"cast of float32", float32, [](const Sources& s) { return cast(s.w, s.t); }},
+    {"cast of bfloat16", bfloat16, [](const Sources& s) { return cast(s.w, s.t); }},
+    {"cast of float16", float16, [](const Sources& s) { return cast(s.w, s.t); }},
+    {"8-bit float", float8_e4m3, [](const Sources& s) { return cast(s.w, s.t); }},
+    {"int8, scaled by column", int8, [](const Sources& s) { return cast(s.w, s.t) * s.along(s.by_column, false); }},
+    {"int8 with a zero point by column", int8,
+     [](const Sources& s) { return (cast(s.w, s.t) - s.along(s.by_column, false)) * 0.25; }},
+    {"int8, shifted and scaled by k", int8,
+     [](const Sources& s) {
+       const Value k = s.along(s.by_depth, true);
+       return (cast(s.w, s.t) + k) * k;
      }},
-    {"int8 with a zero point by column", int8, false,
-     [](const Value& w, const Value&, const Value& by_column, Dtype t) {
-       return (cast(w, t) - along(by_column, w.shape(), true, false)) * 0.25;
-     }},
-    {"int8, shifted and scaled by k", int8, false,
-     [](const Value& w, const Value& by_depth, const Value&, Dtype t) {
-       const Value k = along(by_depth, w.shape(), true, true);
-       return (cast(w, t) + k) * k;
-     }},
+    {"int8, scaled by groups along k", int8, [](const Sources& s) { return cast(s.w, s.t) * s.scales(); }, true},
+    {"4 bits, scaled by groups along k", int8,
+     [](const Sources& s) {
+       const int axis = s.transposed ? 2 : 1;
+       Shape split = s.w.shape();
+       split.insert(split.begin() + axis, 2);
+       const Value shifts = broadcast(s.transposed ? s.shifts : expand_dims(s.shifts, {1}), split);
+       const Value both = binary(Op::shr, broadcast(expand_dims(s.w, {axis}), split), shifts);
+       const Value bits = binary(Op::bit_and, both, full_like(both, 15));
+       return cast(reshape(bits - full_like(bits, 8), s.whole()), s.t) * s.scales();
+     },
+     true, 4},
+    {"product of two arrays", float32, [](const Sources& s) { return cast(s.w * s.element, s.t); }},
 };
 
-Graph with_prologue(const Computed& c, const Extents& n, Dtype from, Dtype t) {
-  const Value x = parameter({{n.rows, n.depth}, t}),
-              w = parameter({c.transposed ? Shape{n.columns, n.depth} : Shape{n.depth, n.columns}, from}),
-              by_depth = parameter({{n.depth}, t}), by_column = parameter({{n.columns}, t});
-  // Of a transposed weight an axis is the other one's.
-  const Value operand = c.make(w, by_depth, by_column, t);
-  return {{x, w, by_depth, by_column}, {dot(x, operand, {1}, {c.transposed ? 1 : 0})}};
+/// A product with a computed operand: the right one, or with `left` the left one.
+Graph with_prologue(const Computed& c, const Extents& n, Dtype from, Dtype t, bool transposed, bool left) {
+  const auto matrix = [&](int64_t length, Dtype dtype) {
+    return parameter({transposed ? Shape{n.columns, length} : Shape{length, n.columns}, dtype});
+  };
+  const int64_t group = n.depth % 32 == 0 ? 32 : n.depth % 10 == 0 ? 10 : 1;
+  const Value x = parameter({{n.rows, n.depth}, t});
+  const Dtype wide = c.from == float32 ? from : t;
+  const Sources s{matrix(n.depth * c.bits / 8, from),
+                  parameter({{n.depth}, t}),
+                  parameter({{n.columns}, t}),
+                  matrix(n.depth, wide),
+                  parameter({{2}, from}),
+                  matrix(n.depth / group, t),
+                  transposed,
+                  t};
+  const Value operand = c.make(s);
+  const int64_t contracted = transposed ? 1 : 0;
+  return {{x, s.w, s.by_depth, s.by_column, s.element, s.shifts, s.by_group},
+          {left ? dot(operand, x, {contracted}, {1}) : dot(x, operand, {1}, {contracted})}};
+}
+
+/// Values that an operand in 16 bits holds exactly, whatever it is made by.
+std::vector<HostTensor> exact_sources(const Graph& g, const Computed& c) {
+  Random random(5);
+  std::vector<HostTensor> out;
+  for (size_t k = 0; k < g.inputs.size(); ++k) {
+    HostTensor t{g.inputs[k].type(), {}};
+    for (int64_t n = num_elements(t.type.shape), i = 0; i < n; ++i) {
+      const int64_t v = k == 5 ? 4 * i : c.bits < 8 && k == 1 ? random.between(-128, 127) : random.between(-16, 16);
+      const double real = k == 0 || k == 3 || k == 1 ? static_cast<double>(v) / 8 : static_cast<double>(v / 4) / 2;
+      t.data.push_back(is_integer(t.type.dtype) ? Number::of_int(v) : Number::of_real(real));
+    }
+    out.push_back(std::move(t));
+  }
+  return out;
 }
 
 }  // namespace
 
 TEST_CASE("a generated matmul widens and dequantises an operand as it loads it: one launch, against float64") {
+  int count = 0;
   for (target::Target* target : targets())
-    for (const Extents& n : {Extents{24, 21, 40}, {3, 67, 40}, {200, 130, 150}, {130, 300, 70}})
-      for (const Computed& c : computed) {
-        CAPTURE(c.name);
-        CAPTURE(n.rows);
-        const Graph g = with_prologue(c, n, c.from, float32), exact = with_prologue(c, n, c.from, float64);
-        Random random(5);
-        std::vector<HostTensor> inputs, wide;
-        for (size_t k = 0; k < g.inputs.size(); ++k) {
-          HostTensor t{g.inputs[k].type(), {}};
-          const bool whole = is_integer(t.type.dtype);
-          for (int64_t left = num_elements(t.type.shape); left > 0; --left) {
-            const int64_t v = random.between(-16, 16);
-            t.data.push_back(whole ? Number::of_int(v) : Number::of_real(static_cast<double>(v) / 8));
-          }
-          inputs.push_back(t);
-          t.type = exact.inputs[k].type();
-          wide.push_back(std::move(t));
+    for (const Dtype t : {float32, bfloat16, float16})
+      for (const Extents& n : {Extents{24, 21, 40}, {3, 67, 40}, {200, 130, 150}, {130, 300, 70}, {40, 96, 72}})
+        for (const Computed& c : computed) {
+          if (c.from == t || (c.grouped && n.depth % 2 != 0)) continue;  // groups of 10 or 32
+          if (++count % 5 > 1) continue;                                 // compiling takes most of the time
+          const bool transposed = count % 2 == 0, left = count % 3 == 0;
+          CAPTURE(c.name);
+          CAPTURE(dtype_name(t));
+          CAPTURE(n.depth);
+          CAPTURE(transposed);
+          CAPTURE(left);
+          const Graph g = with_prologue(c, n, c.from, t, transposed, left);
+          // Integers stay what they are: float64 has no shifts.
+          const Graph exact = with_prologue(c, n, is_integer(c.from) ? c.from : float64, float64, transposed, left);
+          const std::vector<HostTensor> inputs = exact_sources(g, c);
+          std::vector<HostTensor> wide = inputs;
+          for (size_t k = 0; k < wide.size(); ++k) wide[k].type = exact.inputs[k].type();
+          const Ran got = run(g, inputs, *target);
+          INFO(got.plan);
+          CHECK(got.launches == 1);
+          HostTensor want = evaluate_reference(exact, wide)[0];
+          want.type.dtype = t;
+          CHECK(compiler::testing::difference(got.outputs[0], want, t == float32 ? 16 : 1, 1e-4) == "");
         }
-        const Ran got = run(g, inputs, *target);
-        INFO(got.plan);
-        CHECK(got.launches == 1);
-        HostTensor want = evaluate_reference(exact, wide)[0];
-        want.type.dtype = float32;
-        CHECK(compiler::testing::difference(got.outputs[0], want, 16, 1e-4) == "");
-      }
 }
 
 TEST_CASE("an operand that is stored anyway, or that many read, is not computed again by each matmul") {
@@ -384,4 +456,33 @@ TEST_CASE("operands beside a matmul are read wherever their strides place them")
     const auto got = compiler::testing::compile_and_run(g, inputs, strides, policy).outputs;
     CHECK(compiler::testing::difference(got[0], expected[0], 4, 1e-5) == "");
   }
+}
+
+TEST_CASE("on tensor cores a dequantised weight is stored for a library where that is predicted to be faster") {
+  static auto& target = *new PlainLibrary;
+  const auto weighted = [](int64_t m, int64_t n, int64_t k) {
+    const Value x = parameter({{m, k}, bfloat16}), w = parameter({{k, n}, int8}), scale = parameter({{n}, bfloat16});
+    return Graph{{x, w, scale}, {dot(x, cast(w, bfloat16) * broadcast(scale, {k, n}), {1}, {0})}};
+  };
+  for (const auto& [m, n, k, calls] :
+       {std::array<int64_t, 4>{8192, 4096, 4096, 1}, {2048, 2048, 2048, 1}, {64, 8192, 8192, 0}}) {
+    CAPTURE(m);
+    const Graph g = weighted(m, n, k);
+    CHECK(compiler::build({g, {}, {}}, target)->stats().library_calls == calls);
+    const auto alone = compiler::build({g, {}, {}}, target, generated());
+    CHECK(alone->stats().count() == 1);  // never stored, whatever the prediction
+  }
+}
+
+TEST_CASE("what a kernel makes anyway is made there, and not by a matmul that loads it") {
+  static auto& target = *new PlainLibrary;
+  const Value x = parameter({{256, 512}, float32}), w = parameter({{512, 128}, bfloat16});
+  const Value norm = x * broadcast(unary(Op::rsqrt, sum(x * x, {1}, true)), x.shape());
+  const auto launches = [&](const Value& operand) {
+    const Value y = dot(cast(operand, bfloat16), w, {1}, {0});
+    return compiler::build({{{x, w}, {y}}, {}, {}}, target, generated())->stats().count();
+  };
+  CHECK(launches(x * 2.0) == 1);
+  CHECK(launches(norm) == 2);             // in the pass that computes its statistics
+  CHECK(launches(softmax(x, {1})) == 2);  // an exponential is not computed again for each tile
 }

@@ -95,13 +95,7 @@ Value DotLowering::load_computed(const Side& side, Value row, Value depth, const
       values.push_back(step(s, values, dims));
       continue;
     }
-    const auto k = static_cast<size_t>(s.operand);
-    const kernel::EpilogueOperand& x = e.operands[k];
-    Value at = b_.add(side.bases[k], b_.mul(row, b_.index(x.m)));
-    at = b_.add(at, b_.mul(depth, b_.index(x.n)));
-    std::vector<int64_t> strides;
-    for (const Along axis : axes) strides.push_back(axis == Along::row ? x.m : x.n);
-    values.push_back(load_view(emit_.param(side.prologue.operands[k].node, false), at, dims, strides, limits));
+    values.push_back(load_source(side, static_cast<size_t>(s.operand), row, depth, dims, axes, limits));
   }
   Value v = b_.cast(values[static_cast<size_t>(e.result)], t_);
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -112,6 +106,50 @@ Value DotLowering::load_computed(const Side& side, Value row, Value depth, const
     v = b_.select(b_.lt(k, b_.broadcast(limits[axis], dims)), v, nothing(dims));
   }
   return v;
+}
+
+/// Loads a tile of array `k` of a prologue in its compute dtype. A tile that is more than one long on an axis along
+/// which the array jumps is gathered.
+Value DotLowering::load_source(const Side& side, size_t k, Value row, Value depth, const std::vector<int64_t>& dims,
+                               const std::vector<Along>& axes, const std::vector<Value>& limits) {
+  const kernel::EpilogueOperand& x = side.prologue.steps.operands[k];
+  const kernel::Ref ref = emit_.param(side.prologue.operands[k].node, false);
+  const auto stride = [&](Along a) { return a == Along::row ? x.m : x.n; };
+  const auto jump = [&](Along a) { return a == Along::row ? x.m_jump : x.n_jump; };
+  const auto first = [&](Along a) { return a == Along::row ? row : depth; };
+  Value at = b_.add(side.bases[k], b_.mul(row, b_.index(x.m)));
+  at = b_.add(at, b_.mul(depth, b_.index(x.n)));
+  bool gathers = false;
+  for (const Along a : {Along::row, Along::depth}) {
+    const auto axis = std::find(axes.begin(), axes.end(), a);
+    const bool tiled = axis != axes.end() && dims[static_cast<size_t>(axis - axes.begin())] > 1;
+    if (jump(a).period > 0 && tiled) gathers = true;
+    else at = b_.add(at, jumped(first(a), jump(a)));
+  }
+  if (!gathers) {
+    std::vector<int64_t> strides;
+    for (const Along axis : axes) strides.push_back(stride(axis));
+    return load_view(ref, at, dims, strides, limits);
+  }
+  Value index = b_.broadcast(at, dims), mask = no_value;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    std::vector<int64_t> line(dims.size(), 1);
+    line[axis] = dims[axis];
+    const Value i = b_.broadcast(b_.reshape(b_.arange(dims[axis]), line), dims);
+    index = b_.add(index, b_.mul(i, b_.index(stride(axes[axis]))));
+    if (dims[axis] > 1) index = b_.add(index, jumped(b_.add(i, first(axes[axis])), jump(axes[axis])));
+    if (limits[axis] == no_value) continue;
+    const Value inside = b_.lt(i, b_.broadcast(limits[axis], dims));
+    mask = mask == no_value ? inside : b_.scalar(ScalarOp::bit_and, {mask, inside});
+  }
+  const Value loaded = b_.gather(ref, index, mask);
+  return b_.cast(loaded, compute_dtype(b_.type(loaded).dtype));
+}
+
+/// Returns what a jump adds at an index, or at a tile of indices.
+Value DotLowering::jumped(Value index, const kernel::Jump& jump) {
+  if (jump.period == 0) return b_.index(0);
+  return b_.mul(b_.scalar(ScalarOp::floordiv, {index, b_.index(jump.period)}), b_.index(jump.by));
 }
 
 /// Loads a tile of an array in its compute dtype. Axes that the array does not have (stride 0) are loaded once and

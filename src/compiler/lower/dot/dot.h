@@ -45,6 +45,10 @@ class DotLowering {
   kernel::Value load_computed(const Side& side, kernel::Value row, kernel::Value depth,
                               const std::vector<int64_t>& dims, const std::vector<Along>& axes,
                               const std::vector<kernel::Value>& limits);
+  kernel::Value load_source(const Side& side, size_t k, kernel::Value row, kernel::Value depth,
+                            const std::vector<int64_t>& dims, const std::vector<Along>& axes,
+                            const std::vector<kernel::Value>& limits);
+  kernel::Value jumped(kernel::Value index, const kernel::Jump& jump);
   kernel::Value load_view(kernel::Ref ref, kernel::Value at, const std::vector<int64_t>& dims,
                           const std::vector<int64_t>& strides, const std::vector<kernel::Value>& limits);
   void shared_form();
@@ -62,6 +66,7 @@ class DotLowering {
 
   // lower/dot/matmul.cpp
   bool matmul_fits() const;
+  kernel::Builder::MatmulSide matmul_side(const Side& side, kernel::Value first, kernel::Value limit);
   void matmul_form(bool exchanged);
 
   /// Where a tile of C lies: its first row and column, limits by axis, extents, and whether its first axis is n.

@@ -231,6 +231,20 @@ std::unordered_map<std::string, OperationMaker> product_operations() {
                              return Arrays{drawn(s, shape), drawn(s, shape)};
                            },
                            [](const Arrays& in) { return matmul(in[0], in[1]); })},
+      {"matmul_f32_activation", of(
+                                    [](const Sizes& s) {
+                                      return Arrays{random::normal({s("rows"), s("n")}, float32),
+                                                    drawn(s, {s("n"), s("n")}, 1 / std::sqrt(s.number("n")))};
+                                    },
+                                    [](const Arrays& in) { return matmul(astype(in[0], in[1].dtype()), in[1]); })},
+      {"matmul_int8_weight",
+       of(
+           [](const Sizes& s) {
+             const array weight = random::randint(array(-127), array(128), {s("n"), s("n")}, int32);
+             return Arrays{drawn(s, {s("rows"), s("n")}), astype(weight, int8),
+                           drawn(s, {s("n")}, 1 / std::sqrt(s.number("n")) / 64)};
+           },
+           [](const Arrays& in) { return matmul(in[0], astype(in[1], in[0].dtype()) * in[2]); })},
       {"matvec", of(
                      [](const Sizes& s) {
                        return Arrays{drawn(s, {s("n"), s("n")}), drawn(s, {s("n")})};

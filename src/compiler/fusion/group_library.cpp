@@ -50,7 +50,8 @@ MatmulExtents extents_of(const Ir& ir, NodeId dot) {
 /// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
 /// code computes with the least, whichever is predicted to be faster. Generated code also computes operands as it loads
 /// them, where that is faster than to store them first, and always where there is no library to choose. A sum of an
-/// operand rides on the matmul where the machine has it at little cost; sums of the result are computed in the epilogue.
+/// operand rides on the matmul where the machine has it at little cost; sums of the result are computed in the
+/// epilogue.
 DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   const double launch = target_ ? target_->machine().launch_seconds * target_->machine().bandwidth : 0;
   const RegionContext cx{ir_, users_, outputs, strides_, base_root_, launch > 0 ? launch : default_launch_bytes};

@@ -47,6 +47,14 @@ int64_t furthest(const Axes& axes) {
   return at;
 }
 
+/// Returns the position of the furthest of `extent` elements along an axis: the last one, or the last one before a
+/// jump back.
+int64_t furthest(int64_t stride, const kernel::Jump& jump, int64_t extent) {
+  const auto at = [&](int64_t i) { return i * stride + jump.at(i); };
+  if (extent <= jump.period || jump.period == 0) return at(extent - 1);
+  return std::max({at(extent - 1), at(jump.period - 1), at(extent / jump.period * jump.period - 1)});
+}
+
 /// Returns whether movement leads from `base` to `node`.
 bool moves_to(const Ir& ir, NodeId node, NodeId base) {
   while (node != base && is_movement(ir[node].op) && ir[node].op != Op::concat) node = ir[node].inputs[0];
@@ -144,14 +152,6 @@ class DotVerifier {
                "a matmul's operand lies as its descriptor says", operand);
   }
 
-  /// Returns the position of the furthest of `extent` elements along an axis: the last one, or the last one before a
-  /// jump back.
-  static int64_t furthest(int64_t stride, const kernel::Jump& jump, int64_t extent) {
-    const auto at = [&](int64_t i) { return i * stride + jump.at(i); };
-    if (extent <= jump.period || jump.period == 0) return at(extent - 1);
-    return std::max({at(extent - 1), at(jump.period - 1), at(extent / jump.period * jump.period - 1)});
-  }
-
   /// Requires that each array exists, has its step's dtype, and is not read past its last element, wherever its strides
   /// place that.
   void reach(const std::vector<kernel::EpilogueOperand>& operands, const std::vector<OperandView>& views, int64_t m,
@@ -165,8 +165,7 @@ class DotVerifier {
       for (size_t axis = 0; axis < x.batch.size(); ++axis) batch.emplace_back(desc_.batch[axis], x.batch[axis]);
       for (size_t axis = 0; axis < type.shape.size(); ++axis)
         stored.emplace_back(type.shape[axis].bound(), c_.grouping.strides[node][axis]);
-      const int64_t last =
-          views[k].offset + furthest(x.m, x.m_jump, m) + furthest(x.n, x.n_jump, n) + furthest(batch);
+      const int64_t last = views[k].offset + furthest(x.m, x.m_jump, m) + furthest(x.n, x.n_jump, n) + furthest(batch);
       const bool inside = last <= furthest(stored);
       c_.require(type.dtype == x.dtype && x.batch.size() == desc_.batch.size() &&
                      (inside || volume(ir_[result_].type.shape) == 0 || desc_.k == 0),

@@ -102,6 +102,7 @@ void find_nodes(std::span<const graph::Value> values, Pending& pending, FlatSet&
 PendingGraph walk(Pending& pending, const FlatSet& wanted) {
   static const Strides none;
   PendingGraph graph;
+  graph.outputs.reserve(pending.nodes.size());
   for (const std::shared_ptr<graph::Node>& node : pending.nodes)
     for (int k = 0; k < node->outputs(); ++k) graph.outputs.push_back({node, k});
   graph.order = graph::reachable(graph.outputs);
@@ -110,6 +111,9 @@ PendingGraph walk(Pending& pending, const FlatSet& wanted) {
     graph.outputs = split_leaves(graph.outputs, graph.order);
     graph.order = graph::reachable(graph.outputs);
   }
+  graph.inputs.reserve(graph.order.size());
+  graph.layouts.reserve(graph.order.size());
+  pending.inputs.reserve(graph.order.size());
   const auto add_input = [&](const std::shared_ptr<graph::Node>* node, const Strides& strides, graph::Storage storage) {
     graph.inputs.push_back(node);
     graph.layouts.push_back(&strides);

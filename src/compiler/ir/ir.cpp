@@ -62,6 +62,10 @@ Users::Users(const Ir& ir)
             if (std::exchange(last[input], id) != id) add(input, id);
       }) {}
 
+bool has_axis(const std::vector<int64_t>& axes, int64_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
 bool is_movement(Op op) {
   return op == Op::reshape || op == Op::permute || op == Op::broadcast || op == Op::slice || op == Op::pad ||
          op == Op::concat || op == Op::window || op == Op::stop_gradient || op == Op::depends;

@@ -70,6 +70,7 @@ class Users : public Lists<NodeId, NodeId> {
   explicit Users(const Ir& ir);
 };
 inline Users users(const Ir& ir) { return Users(ir); }
+bool has_axis(const std::vector<int64_t>& axes, int64_t axis);
 bool is_movement(graph::Op op);
 bool is_elementwise(
     graph::Op op);           // one output element from the input elements at the same index; cast and bitcast included

@@ -135,7 +135,7 @@ std::vector<bool> may_jump(const EpilogueParts& epilogue, const EpilogueParts& a
 }
 
 /// Returns two adjacent axes as one; nothing if an array does not lie along them as along one.
-std::optional<Axis> joined(const Axis& outer, const Axis& inner, const std::vector<bool>& may_jump) {
+std::optional<Axis> joined_axes(const Axis& outer, const Axis& inner, const std::vector<bool>& may_jump) {
   if (!outer.extent.is_static() || !inner.extent.is_static()) return {};
   Axis out{outer.extent.bound() * inner.extent.bound(), {}};
   for (size_t k = 0; k < outer.arrays.size(); ++k) {
@@ -151,7 +151,7 @@ std::vector<Axis> merged(const std::vector<Axis>& axes, const std::vector<bool>&
   std::vector<Axis> result;
   for (const Axis& axis : axes) {
     if (axis.extent == 1) continue;
-    if (std::optional<Axis> both = result.empty() ? std::nullopt : joined(result.back(), axis, may_jump))
+    if (std::optional<Axis> both = result.empty() ? std::nullopt : joined_axes(result.back(), axis, may_jump))
       result.back() = std::move(*both);
     else result.push_back(axis);
   }

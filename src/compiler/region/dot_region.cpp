@@ -314,10 +314,6 @@ class RegionFinder {
   std::vector<Member> members_;  // likewise
 };
 
-bool has_axis(const std::vector<int64_t>& list, int64_t axis) {
-  return std::find(list.begin(), list.end(), axis) != list.end();
-}
-
 /// Returns whether `reduction` sums a matrix in float32 over all axes but `free_axis` of `operand`, which is the
 /// matrix, permuted or reshaped.
 bool sums_rows(const Ir& ir, NodeId reduction, NodeId operand, int64_t free_axis) {

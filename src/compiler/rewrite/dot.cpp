@@ -11,10 +11,6 @@ using graph::Op;
 
 namespace {
 
-bool contains(const std::vector<int64_t>& axes, int64_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 /// Returns the axis of a node along which what it permutes runs last.
 int64_t innermost_axis(const RuleGraph& g, NodeId id) {
   if (g[id].op != Op::permute) return g[id].type.rank() - 1;
@@ -36,7 +32,7 @@ Flattened flatten(RuleGraph& g, NodeId id, const std::vector<int64_t>& batch, co
   const graph::Type type = g[id].type;
   std::vector<int64_t> kept;
   for (int64_t axis = 0; axis < type.rank(); ++axis)
-    if (!contains(batch, axis) && !contains(contracted, axis)) kept.push_back(axis);
+    if (!has_axis(batch, axis) && !has_axis(contracted, axis)) kept.push_back(axis);
   const bool first = g[id].op == Op::permute && kept.size() == 1 && kept[0] == innermost_axis(g, id);
   Attrs order, flat;
   order.axes = batch;

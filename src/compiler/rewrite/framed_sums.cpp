@@ -15,17 +15,13 @@ using kernel::Reducer;
 
 namespace {
 
-bool reduces_axis(const std::vector<int64_t>& axes, size_t axis) {
-  return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
-}
-
 /// Returns whether a broadcast repeats its operand along `axes` alone.
 bool repeats_rows(const Ir& ir, NodeId broadcast, const std::vector<int64_t>& axes) {
   const Shape &whole = ir[broadcast].type.shape, &own = ir[ir[broadcast].inputs[0]].type.shape;
   const size_t missing = whole.size() - own.size();
   for (size_t k = 0; k < whole.size(); ++k) {
     const Dim extent = k < missing ? Dim(1) : own[k - missing];
-    if (!(extent == (reduces_axis(axes, k) ? Dim(1) : whole[k]))) return false;
+    if (!(extent == (has_axis(axes, static_cast<int64_t>(k)) ? Dim(1) : whole[k]))) return false;
   }
   return true;
 }
@@ -163,7 +159,7 @@ class Matcher {
     }
     double count = 1;
     for (size_t k = 0; k < shape.size(); ++k) {
-      if (!reduces_axis(axes(), k)) kept.push_back(element[k]);
+      if (!has_axis(axes(), static_cast<int64_t>(k))) kept.push_back(element[k]);
       else if (shape[k].is_static()) count *= static_cast<double>(shape[k].bound());
       else return false;
     }

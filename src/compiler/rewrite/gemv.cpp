@@ -22,12 +22,10 @@ constexpr int64_t longest_norm = 1024, most_normed = 4 << 20;
 // So few sums of so many products leave most of a GPU idle unless they are split.
 constexpr int64_t few_sums = 512, many_products = 4096;
 
-bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::count(list.begin(), list.end(), axis) > 0; }
-
 std::vector<int64_t> free_axes(const Shape& shape, const std::vector<int64_t>& contracted) {
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
-    if (!contains(contracted, axis)) axes.push_back(axis);
+    if (!has_axis(contracted, axis)) axes.push_back(axis);
   return axes;
 }
 

@@ -26,10 +26,6 @@ std::pair<std::vector<int64_t>, Shape> long_axes(const Shape& shape) {
   return found;
 }
 
-bool has_axis(const std::vector<int64_t>& axes, int64_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 RuleResult join_nested(RuleGraph& g, const IrNode& n) {
   NodeId inner = n.inputs[0];
   while (g[inner].op == Op::reshape && g.read_once(inner)) inner = g[inner].inputs[0];

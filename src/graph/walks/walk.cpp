@@ -47,6 +47,8 @@ void sort_by_id(std::vector<Reached>& nodes) {
   }
 }
 
+constexpr size_t few_nodes = 16;  // room for them is made at once: most evaluations have fewer
+
 /// Returns the nodes that `outputs` reach without passing through a node for which `stops` is true; such nodes are not
 /// listed. They are found in `outputs` and in the inputs of nodes, which must stay where they are.
 template <class Stops>
@@ -54,6 +56,8 @@ std::vector<Reached> reach(std::span<const Value> outputs, Stops stops) {
   FlatSet seen;
   std::vector<const std::shared_ptr<Node>*> stack;
   std::vector<Reached> nodes;
+  stack.reserve(few_nodes);
+  nodes.reserve(few_nodes);
   const auto visit = [&](const Value& v) {
     if (v.node && !stops(*v.node) && seen.insert(v.node.get())) stack.push_back(&v.node);
   };

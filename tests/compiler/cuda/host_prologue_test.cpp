@@ -7,9 +7,13 @@
 
 #include "compiler/host_cuda/host_cuda.h"
 #include "compiler/host_cuda/host_source.h"
+#include "compiler/pipeline.h"
+#include "graph/build.h"
 #include "kernel/expand/expand.h"
 #include "target/cpu/cpu_support.h"
 #include "target/cuda/computed_sides.h"
+#include "target/cuda/cuda.h"
+#include "target/cuda/driver/nvrtc.h"
 
 using namespace weft;
 using namespace weft::test;
@@ -48,4 +52,28 @@ TEST_CASE("products of computed sides, rendered for tensor cores, give the inter
     const std::string wrong = difference(expected, c);
     CHECK_MESSAGE(wrong.empty(), wrong);
   }
+}
+
+TEST_CASE("matmuls of casts and of dequantised weights compile for a GPU") {
+  using namespace weft::graph;
+  if (!target::cuda::nvrtc_available()) {
+    MESSAGE("skipped: there is no NVRTC here");
+    return;
+  }
+  target::cuda::CudaTarget target(target::stated_machine("NVIDIA H100"), false);
+  compiler::Policy policy;
+  policy.libraries = false;
+  constexpr int64_t m = 256, n = 384, k = 512;
+  for (const Dtype t : {bfloat16, float16})
+    for (const Dtype from : {float32, bfloat16, float16, int8, uint8, float8_e4m3}) {
+      CAPTURE(dtype_name(t));
+      CAPTURE(dtype_name(from));
+      const Value x = parameter({{m, k}, t}), other = parameter({{m, k}, from}), w = parameter({{k, n}, t}),
+                  packed = parameter({{k, n}, from}), scale = parameter({{n}, t});
+      const Value scaled = cast(packed, t) * broadcast(scale, {k, n});
+      const auto program = compiler::build(
+          {{{x, other, w, packed, scale}, {dot(cast(other, t), w, {1}, {0}), dot(x, scaled, {1}, {0})}}, {}, {}},
+          target, policy);
+      CHECK(program->stats().launches == 2);
+    }
 }

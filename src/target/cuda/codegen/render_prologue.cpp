@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "kernel/rules.h"
@@ -27,18 +28,34 @@ std::string jump_text(const Jump& jump, const std::string& index) {
   return jump.period > 0 ? fmt::format(" + (i64)((u32)({}) / {}u) * {}ll", index, jump.period, jump.by) : "";
 }
 
-/// Returns the block without the rounding that makes its result, if a 16-bit float is rounded from float32 there: two
-/// elements are rounded by one instruction. Nothing otherwise.
+/// Removes what nothing in the block reads. The block has no effects.
+void sweep(kernel::Block& block) {
+  std::set<kernel::Value> read;
+  for (size_t k = block.insts.size(); k-- > 0;) {
+    const Inst& i = block.insts[k];
+    const bool last = k + 1 == block.insts.size();  // the yield
+    if (last || std::any_of(i.results.begin(), i.results.end(), [&](kernel::Value v) { return read.contains(v); })) {
+      const std::vector<kernel::Value> values = kernel::reads(i);
+      read.insert(values.begin(), values.end());
+    } else {
+      block.insts.erase(block.insts.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+}
+
+/// Returns the block without the rounding that makes its result, if a 16-bit float is rounded from float32 there and
+/// nothing else reads it: two elements are rounded by one instruction. Nothing otherwise.
 std::optional<kernel::Block> before_rounding(const kernel::Kernel& kernel, const kernel::Block& body) {
   kernel::Block out = body;
   const kernel::Value made = out.insts.back().args[0];
-  const auto last = std::find_if(out.insts.begin(), out.insts.end(),
-                                 [&](const Inst& i) { return i.op == kernel::Op::cast && i.results[0] == made; });
+  const auto is_made = [&](const Inst& i) { return i.op == kernel::Op::cast && i.results[0] == made; };
+  const auto last = std::find_if(out.insts.begin(), out.insts.end(), is_made);
   if (last == out.insts.end() || (last->type.dtype != bfloat16 && last->type.dtype != float16) ||
       kernel.types[static_cast<size_t>(last->args[0])].dtype != float32)
     return {};
   out.insts.back().args[0] = last->args[0];
-  out.insts.erase(last);
+  sweep(out);
+  if (std::any_of(out.insts.begin(), out.insts.end(), is_made)) return {};
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/fusion/group.h"
 #include "compiler/fusion/rematerialize.h"
 #include "compiler/fusion/verify.h"
+#include "compiler/layout/reduction_order.h"
 #include "compiler/plan/passes.h"
 #include "compiler/plan/verify.h"
 #include "compiler/region/attention_call.h"
@@ -61,6 +62,9 @@ constexpr Pass table[] = {
      always, [](Ir ir, const PassContext&) { return simplify(std::move(ir)); }},
     {"dead_code", "simplify leaves the nodes that it replaced; from here on a reader is one that counts", always,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"reduction_order",
+     "after simplify, by which permutes are one; before all that asks whether a reduction runs along rows", on_gpu,
+     [](Ir ir, const PassContext&) { return reductions_in_memory_order(std::move(ir)); }},
     {"sort_window", "after dead_code: what nobody reads would widen a window", always,
      [](Ir ir, const PassContext&) { return narrow_sorts(std::move(ir)); }},
     {"plain_operands", "after simplify, which would remove the copies it makes as movements that move nothing", always,

@@ -71,7 +71,6 @@ class Matcher {
   // ---------------------------------------------------------------- exp(x − m)
 
   bool match_exponential(NodeId exponential) {
-    if (!along_rows(ir_[exponential].type.shape)) return false;
     found_.reducer = Reducer::logsumexp;
     const NodeId below = enter(ir_[exponential].inputs[0]);
     if (ir_[below].op != Op::sub) return false;
@@ -79,11 +78,6 @@ class Matcher {
     const NodeId rows = enter(ir_[below].inputs[1]);
     if (ir_[rows].op != Op::broadcast || !repeats_rows(ir_, rows, axes())) return false;
     return find_maximum(enter(ir_[rows].inputs[0])) && is_frame(found_.frame, Reducer::max);
-  }
-
-  bool along_rows(const Shape& shape) const {
-    return axes().back() + 1 == static_cast<int64_t>(shape.size()) &&
-           axes().back() - axes().front() + 1 == static_cast<int64_t>(axes().size());
   }
 
   /// Looks through reshapes, which keep the order of the rows.

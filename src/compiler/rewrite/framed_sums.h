@@ -25,7 +25,7 @@ using FramedSums = std::map<NodeId, FramedSum>;  // by the sum, and by the frame
 
 /// Returns whether a node is x - max x, the maximum along any axes of the same x: at most 0, or NaN.
 bool is_below_maximum(const Ir& ir, NodeId difference);
-/// Returns the sums that are such sums: of exponentials along the last axes, of squares along any.
+/// Returns the sums that are such sums, along any axes.
 std::vector<FramedSum> framed_sums(const Ir& ir);
 /// Returns the graph with those sums and their frames as components of one reduction for which `pays` holds.
 Ir join_framed_sums(Ir ir, const std::function<bool(const Ir&, const FramedSum&)>& pays);

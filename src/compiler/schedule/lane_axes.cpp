@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 
 #include "compiler/schedule/rows.h"
 
@@ -10,14 +12,37 @@ namespace {
 
 constexpr int64_t many_lines = 1 << 14;  // more lines than warps run at once
 
+/// Returns how many times the sectors of memory that lanes touch hold what contiguous lanes would, for lanes from the
+/// middle of `vars` on, as one flat index; all other variables are 0.
+double sectors_of_lanes(const Touch& touch, int64_t element, std::span<const DomainVariable> vars) {
+  constexpr int64_t lanes = 32, sector = 32;  // of a warp; bytes of a sector of a GPU's L2
+  const int64_t extent = extent_of(vars), count = std::min(lanes, extent), first = (extent - count) / 2 / lanes * lanes;
+  int64_t most = 0;
+  ix::variables(touch.offset, [&](Expr v) { most = std::max(most, v->value); });
+  for (const DomainVariable& v : vars) most = std::max(most, v.var->value);
+  std::vector<int64_t> values(static_cast<size_t>(most) + 1);
+  std::set<int64_t> sectors;
+  for (int64_t lane = first; lane < first + count; ++lane) {
+    int64_t flat = lane;
+    for (size_t k = vars.size(); k-- > 0; flat /= vars[k].extent.bound())
+      values[static_cast<size_t>(vars[k].var->value)] = flat % vars[k].extent.bound();
+    sectors.insert(ix::evaluate(touch.offset, values) * element / sector);
+  }
+  return static_cast<double>(sectors.size() * sector) / static_cast<double>(count * element);
+}
+
 /// Returns the cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 for
-/// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index.
-double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars) {
+/// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index. A GPU reads by
+/// sectors: there a stride or an index costs what its lanes touch, if that is less.
+double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars,
+                 int64_t element, bool simt) {
+  constexpr double computed = 12, strided = 8, index = 1;
+  const bool by_sectors = simt && all_static(vars) && extent_of(vars) > 0;
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);
-  if (analysis.gathered_on(touch.offset, lanes)) return 12;
+  if (analysis.gathered_on(touch.offset, lanes)) return computed;
   auto form = ix::affine(touch.offset, lanes);
-  if (!form) return 12;
+  if (!form) return by_sectors ? std::min(computed, index + sectors_of_lanes(touch, element, vars)) : computed;
   int64_t inner = form->coefficients.back(), expected = inner;
   bool flat = true, all_zero = true;
   for (size_t k = vars.size(); k-- > 0;) {
@@ -26,8 +51,9 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
     expected *= vars[k].extent.bound();
   }
   if (all_zero) return 0.1;
-  if (!flat) return 12;
-  return inner == 1 ? 1 : 8;
+  if (flat && inner == 1) return 1;
+  if (flat) return simt ? std::min(strided, static_cast<double>(std::abs(inner))) : strided;
+  return by_sectors ? std::min(computed, sectors_of_lanes(touch, element, vars)) : computed;
 }
 
 /// Returns in what share of the domain's points an address is touched: what is loaded or stored once a row (a sum, the
@@ -43,7 +69,7 @@ double share_of_points(const Touch& touch, std::span<const DomainVariable> inner
 
 }  // namespace
 
-std::vector<LaneAxes> rank_lane_axes(const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
+std::vector<LaneAxes> rank_lane_axes(const Ir& ir, const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
                                      std::span<const DomainVariable> inner, int64_t lanes, bool simt) {
   std::vector<LaneAxes> candidates;
   const int64_t total = extent_of(rows) * extent_of(inner);
@@ -59,7 +85,10 @@ std::vector<LaneAxes> rank_lane_axes(const AccessAnalysis& analysis, std::span<c
   for (LaneAxes& candidate : candidates) {
     double cost = 0.25;
     for (const Touch& touch : analysis.touches)
-      cost += share_of_points(touch, inner) * (candidate.vars.empty() ? 1 : lane_cost(analysis, touch, candidate.vars));
+      cost +=
+          share_of_points(touch, inner) *
+          (candidate.vars.empty() ? 1
+                                  : lane_cost(analysis, touch, candidate.vars, ir[touch.node].type.dtype.size(), simt));
     int64_t extent = extent_of(candidate.vars);
     const int64_t padded = (extent + lanes - 1) / lanes * lanes;
     double filled = static_cast<double>(extent) / static_cast<double>(padded);

@@ -1,6 +1,7 @@
 #include "compiler/schedule/rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 
@@ -132,6 +133,15 @@ void for_gemv(Sizes& s, int64_t rows, int64_t reductions, bool normed) {
   while (2 * s.gemv_rows * reductions <= most_sums && rows / (2 * s.gemv_rows) >= programs_wanted) s.gemv_rows *= 2;
 }
 
+/// Returns how the warps of a block share few and short columns, as of the parts of a reduction: one warp would wait
+/// for one load after another.
+ColumnParts parts_of_short_columns(int64_t length, int64_t columns) {
+  constexpr int64_t width = 32, most_warps = 16, most_length = 256, least_rows = 4;
+  if (length > most_length || length < 2 * least_rows || columns < 2 * width) return {};
+  return {width,
+          std::min(most_warps, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length / least_rows))))};
+}
+
 }  // namespace
 
 int64_t tiles_of_step(kernel::Reducer reducer) {
@@ -151,7 +161,8 @@ ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Targ
                     most_panels = 1024;
   const int64_t processors = target.machine().processors, few = processors * 6 / 11;  // half of the SMs would idle
   const int64_t most = std::min(most_blocks, target.machine().max_cluster), panels = (columns + width - 1) / width;
-  if (most < 2 || length * columns <= few_elements || columns < width / 2 || panels > most_panels) return {};
+  if (most < 2 || columns < width / 2 || panels > most_panels) return {};
+  if (length * columns <= few_elements) return parts_of_short_columns(length, columns);
   int64_t blocks = 1;
   while (2 * blocks <= most && 2 * blocks * panels <= processors) blocks *= 2;
   int64_t parts = blocks * (blocks == most_blocks && blocks * panels <= few ? most_warps
@@ -403,7 +414,7 @@ std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, 
   const DomainView view = view_of(group, cut);
   const bool simt = target.machine().simt;
   const int64_t lanes = simt ? 32 : target.machine().lanes(4);  // lanes worth filling
-  const std::vector<LaneAxes> candidates = rank_lane_axes(analysis, view.rows, view.inner, lanes, simt);
+  const std::vector<LaneAxes> candidates = rank_lane_axes(ir, analysis, view.rows, view.inner, lanes, simt);
   const LaneAxes* best = &candidates[0];
   if (second) {
     if (group.has_columns() || candidates.size() < 2 || candidates[1].cost > hopeless * candidates[0].cost) return {};
@@ -433,29 +444,31 @@ std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, 
 
 }  // namespace
 
-void split_at_reads(const Ir& ir, const Grouping& grouping, Group& group, const target::Target& target) {
+bool split_where_divided(const Ir& ir, const Grouping& grouping, Group& group) {
   constexpr int most_splits = 4;
-  if (target.machine().simt || !is_static_map(group) || reads_concat(ir, grouping, group)) return;
-  const std::vector<DomainVariable> domain = group.domain;
-  const std::vector<Root> roots = group.roots;
-  const std::vector<Expr> seed_index = group.seed_index;
-  std::optional<AccessAnalysis> analysis(std::in_place, ir, grouping, group);
-  if (!analysis->drawn.empty()) return;  // words are drawn by position in the domain
-  const int64_t lanes = target.machine().lanes(4);
-  const auto best = [&] {
-    const DomainView view = view_of(group, -1);
-    return rank_lane_axes(*analysis, view.rows, view.inner, lanes, false)[0];
-  };
-  const auto split = [&] {
-    return std::any_of(analysis->touches.begin(), analysis->touches.end(),
-                       [&](const Touch& touch) { return split_divided(group, touch.offset); });
-  };
-  const double whole = best().cost;
+  if (!is_static_map(group) || reads_concat(ir, grouping, group)) return false;
   int splits = 0;
-  for (; splits < most_splits && split(); ++splits) analysis.emplace(ir, grouping, group);
-  if (splits > 0)
-    if (const LaneAxes axes = best(); axes.cost < whole && extent_of(axes.vars) >= lanes) return;
-  group.domain = domain, group.roots = roots, group.seed_index = seed_index;
+  for (; splits < most_splits; ++splits) {
+    const AccessAnalysis analysis(ir, grouping, group);
+    if (!analysis.drawn.empty()) return false;  // words are drawn by position in the domain
+    if (std::none_of(analysis.touches.begin(), analysis.touches.end(),
+                     [&](const Touch& touch) { return split_divided(group, touch.offset); }))
+      break;
+  }
+  return splits > 0;
+}
+
+void split_at_reads(const Ir& ir, const Grouping& grouping, Group& group, const target::Target& target) {
+  if (target.machine().simt) return;
+  const int64_t lanes = target.machine().lanes(4);
+  const auto best = [&](Group& of) {
+    const DomainView view = view_of(of, -1);
+    return rank_lane_axes(ir, AccessAnalysis(ir, grouping, of), view.rows, view.inner, lanes, false)[0];
+  };
+  Group split = group.copy();
+  if (!split_where_divided(ir, grouping, split)) return;
+  const LaneAxes axes = best(split);
+  if (axes.cost < best(group).cost && extent_of(axes.vars) >= lanes) group = std::move(split);
 }
 
 Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {

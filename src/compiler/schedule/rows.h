@@ -24,7 +24,7 @@ struct LaneAxes {
 };
 /// Returns the possible axes for lanes with their costs by strides, cheapest first. Equal costs keep the order of
 /// generation. `rows`, `inner`: the group's domain; `lanes`: as many as are worth filling; `simt`: for a GPU.
-std::vector<LaneAxes> rank_lane_axes(const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
+std::vector<LaneAxes> rank_lane_axes(const Ir& ir, const AccessAnalysis& analysis, std::span<const DomainVariable> rows,
                                      std::span<const DomainVariable> inner, int64_t lanes, bool simt);
 
 /// Returns whether the group's reductions are GEMVs and everything else is computed from them.
@@ -38,9 +38,10 @@ struct ColumnParts {
 /// Returns how warps share `columns` columns of `length` elements each, all of which are reduced.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
 
-/// Splits axes of a map's domain where reads divide them, on a CPU and if whole vectors of lanes then touch adjacent
-/// elements: heads that are merged, patches that are cut from images. A GPU's lanes compute their addresses, each its
-/// own.
+/// Splits axes of a map's domain where reads divide them. Returns whether there were any.
+bool split_where_divided(const Ir& ir, const Grouping& grouping, Group& group);
+/// Does so on a CPU if whole vectors of lanes then touch adjacent elements: heads that are merged, patches that are cut
+/// from images. A GPU's lanes compute their addresses, each its own.
 void split_at_reads(const Ir& ir, const Grouping& grouping, Group& group, const target::Target& target);
 
 /// Chooses the schedule of a group, which is the caller's own copy: it may cut the group's domain (concat_parts.h). Its

@@ -153,6 +153,11 @@ void add_reductions(List& list) {
   list.of("cumsum", forward([](const Arrays& in) { return cumsum(in[0], 1); }), {{4096, 8192}}, {{5, 37}});
   list.of("std of columns", forward([](const Arrays& in) { return std(in[0], 0); }), {{4096, 1024}}, {{37, 5}});
   list.of("variance of all", forward([](const Arrays& in) { return var(in[0]); }), {{4096, 1024}}, {{37, 5}});
+  list.of("variances of a transposed array", forward([](const Arrays& in) { return var(transpose(in[0]), 1); }),
+          {{4096, 1024}}, {{37, 5}});
+  list.of("softmax of a transposed array", forward([](const Arrays& in) { return softmax(transpose(in[0]), 1); }),
+          {{4096, 1024}}, {{37, 5}});
+  list.of("softmax of columns", forward([](const Arrays& in) { return softmax(in[0], 0); }), {{4096, 1024}}, {{37, 5}});
   list.of("sums of columns", forward([](const Arrays& in) { return sum(in[0], 0); }), {{4096, 1024}}, {{37, 5}});
 }
 

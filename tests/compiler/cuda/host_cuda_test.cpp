@@ -280,6 +280,20 @@ Graph shared_columns() {
   const Value index = extreme_index(kernel::Reducer::argmax, param({2051, 136}), 0);
   return {{x, y, index.node->inputs()[0]}, {max(y, {0}), sum(x, {0}), index}};
 }
+/// Down columns that the warps of one block share.
+Graph short_columns(Dtype t) {
+  const Value x = param({70, 200}, t), y = param({24, 300}, t), wide = cast(x, float32), m = mean(wide, {0}, true);
+  return {{x, y}, {m, sum(square(wide - broadcast(m, wide.shape())), {0}), logsumexp(wide, {0}, false), max(y, {0})}};
+}
+
+/// Sums of what takes so many operations that a program has more threads than its tiles need.
+Graph long_expressions(Shape shape, const std::vector<int64_t>& axes) {
+  const Value x = param(std::move(shape));
+  Value y = x;
+  for (int k = 0; k < 6; ++k) y = graph::tanh(graph::tanh(y) + 0.1);
+  return {{x}, {sum(y, axes), max(y, axes)}};
+}
+
 Graph one_query() {
   const Value q = param({3, 1, 64}), k = param({3, 300, 64}), v = param({3, 300, 64}), count = param({}, int32);
   return {{q, k, v, count}, {attention(q, k, v, 0.2, false, count)}};
@@ -318,6 +332,10 @@ TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {
               {"rows of any length", rows(1, 9001, float32)},
               {"shared columns", shared_columns()},
               {"shared columns of squares", squares_about_mean({2051, 136}, {0}, bfloat16)},
+              {"short columns", short_columns(float32)},
+              {"short columns in 16 bits", short_columns(bfloat16)},
+              {"columns of long expressions", long_expressions({96, 200}, {0})},
+              {"rows of long expressions", long_expressions({7, 300}, {1})},
               {"rows of scaled sums in parts", scaled_sums_of_rows(2, 16448)},
               {"attention of a token", one_query()}});
 }

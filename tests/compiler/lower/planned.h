@@ -118,10 +118,11 @@ inline int64_t joined_reductions(const graph::Graph& g) {
   compiler::verify(joined);
   const std::vector<graph::HostTensor> in = random_inputs(plain);
   CHECK(disagreement(evaluate(joined, in), evaluate(plain, in), 1e-6) == "");
-  std::set<std::vector<NodeId>> states;  // by their operands: the results of one reduction count once
+  using State = std::pair<std::vector<int64_t>, std::vector<NodeId>>;  // axes and operands
+  std::set<State> states;                                              // the results of one reduction count once
   int64_t count = 0;
   for (const IrNode& n : joined.nodes)
-    if (n.op == graph::Op::reduce) count += !has_results(n) || states.insert({n.inputs.begin(), n.inputs.end()}).second;
+    if (n.op == graph::Op::reduce) count += !has_results(n) || states.insert({n.attrs->axes, n.inputs}).second;
   return count;
 }
 

@@ -113,6 +113,12 @@ Source spread_of_columns() {
   return {{{x}, {mean, graph::sum(graph::square(x - graph::broadcast(mean, x.shape())), {0})}}, {}, {}};
 }
 
+/// Sums along the columns of an array, as rows of the transposed one.
+Source sum_of_transposed() {
+  const Value x = param({40, 6});
+  return {{{x}, {graph::sum(graph::permute(x, {1, 0}), {1})}}, {}, {}};
+}
+
 /// A sort of an input that lies by columns.
 Source by_columns() {
   const Value x = param({4, 16});
@@ -137,7 +143,7 @@ std::vector<Sample> samples_of_passes() {
        {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns, best_of_rows})
     out.push_back({make(), &target::cpu()});
   for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum,
-                           sum_of_sums, long_row, spread_of_columns, scatter_of_rows})
+                           sum_of_sums, long_row, spread_of_columns, scatter_of_rows, sum_of_transposed})
     out.push_back({make(), &simt()});
   for (const auto& make : {small_convolution, float8, keys_by_columns}) out.push_back({make(), &libraries()});
   out.push_back({deep(), &target::cpu(), Policy{.memory_budget = 1}});

@@ -103,9 +103,9 @@ void RowLowering::panel_passes() {
   });
 }
 
-/// Returns how many elements of a column a warp loads before it adds the first of them: no more than a column has. A
-/// CPU takes a few at once, where a state has a frame.
-size_t RowLowering::unroll_of_columns(int p) {
+/// Returns how many elements of a column a warp loads before it adds the first of them: no more than a part of a column
+/// has. A CPU takes a few at once, where a state has a frame.
+size_t RowLowering::unroll_of_columns(int p, int64_t parts) {
   Reads all;
   for (const Statement& statement : statements_)
     if (statement.root.kind != RootKind::row)
@@ -120,7 +120,7 @@ size_t RowLowering::unroll_of_columns(int p) {
   const bool in_flight = cx_.target.machine().wants_loads_in_flight();
   const int64_t each = schedule_.tile() * std::max<int64_t>(1, bytes),
                 unroll = in_flight ? std::clamp(bytes_in_flight / each, least, most) : least;
-  return static_cast<size_t>(std::min(unroll, extent_of(serial_)));
+  return static_cast<size_t>(std::min(unroll, std::max<int64_t>(1, extent_of(serial_) / parts)));
 }
 
 /// Reduces one part of the columns, of `count`: several elements at a time, with all their loads in flight together.
@@ -128,7 +128,7 @@ size_t RowLowering::unroll_of_columns(int p) {
 std::vector<Value> RowLowering::part_of_columns(int p, Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
   const std::vector<Value> start = identities(p);
-  const size_t elements = unroll_of_columns(p);
+  const size_t elements = unroll_of_columns(p, count);
   const auto unroll = static_cast<int64_t>(elements), extent = extent_of(serial_);
   const int64_t whole = extent / unroll, each = (whole + count - 1) / count;
   const size_t sums = std::bit_floor(std::max<size_t>(1, most_partial_sums / start.size()));

@@ -516,6 +516,9 @@ std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, co
   split_at_reads(cx.ir, cx.grouping, group, cx.target);
   if (!given) {
     if (std::optional<Lowered> transposed = lower_transposed(cx, group)) return transposed;
+    // On a GPU what reads divide may lie across what is written: heads of an array that is transposed.
+    if (Group split = fused.copy(); cx.target.machine().simt && split_where_divided(cx.ir, cx.grouping, split))
+      if (std::optional<Lowered> transposed = lower_transposed(cx, split)) return transposed;
     const Schedule schedule = schedule_rows(cx.ir, cx.grouping, group, cx.target);
     return RowLowering(cx, group, schedule).run();
   }

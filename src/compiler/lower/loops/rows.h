@@ -151,7 +151,7 @@ class RowLowering {
   std::vector<kernel::Value> step_of_row(kernel::Value j, const std::vector<kernel::Value>& sums);
   std::vector<kernel::Value> block_of_rows(kernel::Value first, int64_t count, std::vector<kernel::Value> sums);
   void panel_passes();
-  size_t unroll_of_columns(int p);
+  size_t unroll_of_columns(int p, int64_t parts);
   std::vector<kernel::Value> part_of_columns(int p, kernel::Value part, int64_t count);
   void columns_by_warps();
 

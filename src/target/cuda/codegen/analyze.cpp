@@ -19,8 +19,12 @@ constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t registers_of_long_rows = 16;  // per thread, of a row that several warps walk
 constexpr int64_t most_kept_bytes = 20 << 10;   // per warp: 160 registers a thread
 constexpr int max_cluster_size = 8;             // every device with clusters supports 8 blocks
+// Operations of straight code for a thread: about 32 KiB. On an H100 a kernel of 78 KiB waited for its instructions
+// four times as long as it took to issue them (sums of columns of tanh(tanh(x)), `weft bench random --seed 20261125`,
+// graph 50).
+constexpr int64_t most_instructions = 1536;
 
-/// Returns how many warps of a block take one iteration each, in a kernel whose warps store partial rows.
+/// Returns how many warps of a block take one iteration each, in a kernel whose warps store partial rows or states.
 int warps_of_rows(int iterations) { return iterations >= 256 ? 32 : 16; }
 
 /// Returns the number of iterations of a parallel loop. Its end is a constant in the block that contains the loop.
@@ -72,6 +76,7 @@ void Renderer::analyze(const Block& block) {
           std::max(filled, limit == known_values_.end() ? inst.type.size() : std::min(limit->second, inst.type.size()));
     }
     loads_ += inst.op == Op::load && inst.type.rank() > 0;
+    if (inst.op == Op::scalar || inst.op == Op::cast) operations_ += inst.type.size();
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref))
       kept_bytes_ += inst.type.size() * inst.type.dtype.size();
     if (inst.op == Op::loop) analyze_loop(inst);
@@ -99,7 +104,7 @@ void Renderer::analyze(const Block& block) {
 
 /// Maps the iterations of a parallel loop. By default each block of a cluster takes one. Where there are more than a
 /// cluster has blocks, and tiles of two axes (they are small), each warp takes one. Warps also take iterations that
-/// store partial rows (render_lines.cpp).
+/// store partial rows (render_lines.cpp), or states of columns: first those of a block, then those of further blocks.
 void Renderer::distribute_iterations() {
   if (!planes_ || parallel_loops_ != 1) return;
   const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(),
@@ -110,16 +115,13 @@ void Renderer::distribute_iterations() {
       if (i.op == Op::load && partial_rows_.contains(i.ref)) partial_row_loads_[i.results[0]] = i.ref;
       else if (i.op == Op::reduce && partial_row_loads_.contains(i.args[0]))
         row_reducers_[partial_row_loads_[i.args[0]]] = i.reducer;
-    iterations_ = std::min(cluster_, warps_of_rows(cluster_));
-    check(cluster_ % iterations_ == 0, "cuda render", "the iterations of a parallel loop cannot be distributed evenly");
-    cluster_ /= iterations_;
-    return;
   }
-  if (cluster_ <= max_cluster_size) return;
-  iterations_ = cluster_ / max_cluster_size;
-  check(iterations_ * max_cluster_size == cluster_, "cuda render",
+  const bool columns = !partial_rows_.empty() || !lines_;
+  if (!columns && cluster_ <= max_cluster_size) return;
+  iterations_ = columns ? std::min(cluster_, warps_of_rows(cluster_)) : cluster_ / max_cluster_size;
+  check(cluster_ % iterations_ == 0 && (columns || cluster_ == iterations_ * max_cluster_size), "cuda render",
         "the iterations of a parallel loop cannot be distributed evenly");
-  cluster_ = max_cluster_size;
+  cluster_ /= iterations_;
 }
 
 void Renderer::analyze_loop(const Inst& loop) {
@@ -206,6 +208,9 @@ void Renderer::choose_threads() {
     threads_ = static_cast<int>(
         std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(wanted))), 32, most_threads));
   if (one_warp && threads_ == 32) threads_ = threads_of_rows();
+  if (whole_rows_ && !walks() && !planes_ && warps_ == 0)
+    while (threads_ < std::min<int64_t>(most_threads, largest_tile_) && operations_ > most_instructions * threads_)
+      threads_ *= 2;
 }
 
 }  // namespace weft::target::cuda

@@ -234,6 +234,7 @@ class Renderer {
   std::vector<int64_t> divisors_;
   std::map<int64_t, Runs> runs_;  // by length
   int64_t largest_tile_ = 1;
+  int64_t operations_ = 0;  // on elements of tiles, of all instructions
   // Bytes of shared memory that a matmul's ring needs, by the local buffer of its result.
   std::map<kernel::Ref, int64_t> rings_;
   int warps_ = 0;                         // warps that a matmul needs

@@ -37,12 +37,14 @@ double sectors_of_lanes(const Touch& touch, int64_t element, std::span<const Dom
 double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars,
                  int64_t element, bool simt) {
   constexpr double computed = 12, strided = 8, index = 1;
+  if (getenv("OLDL")) simt = false;
   const bool by_sectors = simt && all_static(vars) && extent_of(vars) > 0;
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);
   if (analysis.gathered_on(touch.offset, lanes)) return computed;
   auto form = ix::affine(touch.offset, lanes);
-  if (!form) return by_sectors ? std::min(computed, index + sectors_of_lanes(touch, element, vars)) : computed;
+  const auto counted = [&] { return std::min(computed, index + sectors_of_lanes(touch, element, vars)); };
+  if (!form) return by_sectors ? counted() : computed;
   int64_t inner = form->coefficients.back(), expected = inner;
   bool flat = true, all_zero = true;
   for (size_t k = vars.size(); k-- > 0;) {
@@ -53,7 +55,7 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
   if (all_zero) return 0.1;
   if (flat && inner == 1) return 1;
   if (flat) return simt ? std::min(strided, static_cast<double>(std::abs(inner))) : strided;
-  return by_sectors ? std::min(computed, sectors_of_lanes(touch, element, vars)) : computed;
+  return by_sectors ? counted() : computed;
 }
 
 /// Returns in what share of the domain's points an address is touched: what is loaded or stored once a row (a sum, the

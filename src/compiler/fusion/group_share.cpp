@@ -7,6 +7,7 @@
 #include "compiler/fusion/grouper.h"
 #include "compiler/schedule/work.h"
 #include "graph/table.h"
+#include "target/rates.h"
 
 namespace weft::compiler {
 
@@ -15,9 +16,10 @@ using ix::Expr;
 
 namespace {
 
-// A value that several groups read is stored if recomputing it costs more than this.
-constexpr double recompute_flops = 64;
+// A value that several groups read is stored if recomputing it reads more arrays than this, or takes longer than to
+// write and read a float.
 constexpr double recompute_loads = 2;
+constexpr double stored_bytes = 2 * sizeof(float), usual_operations = 64;  // usual: where there is no machine
 constexpr size_t recompute_scalars = 4;
 // Longer chains of operators are cut, so that kernels stay of a size that compiles quickly.
 constexpr int longest_chain = 256;
@@ -49,6 +51,13 @@ void unite(std::vector<NodeId>& all, const std::vector<NodeId>& more) {
 }
 
 }  // namespace
+
+/// Returns how many basic operations take as long as writing and reading a float, at the machine's stated rates.
+double Grouper::operations_of_storing() const {
+  if (!target_) return usual_operations;
+  const target::Rates rates = target::stated_rates(target_->machine());
+  return stored_bytes * rates.vector / rates.memory();
+}
 
 /// Returns whether the node is the only use of a reduction, through single-reader elementwise operators with constants
 /// (one over a sum), and is computed inline outside the reduction's group. It may then be stored in place of the
@@ -129,6 +138,7 @@ NodeCounts Grouper::count_readers_of_scalars() const {
 /// promoted.
 bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) {
   std::vector<Cost> costs(ir_.nodes.size());
+  const double most_operations = operations_of_storing();
   bool any = false;
   for (NodeId id = 0; id < ir_.size(); ++id) {
     const IrNode& n = ir_[id];
@@ -160,7 +170,7 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
       if (read * broadcast_ratio <= points) ++broadcasts;
       else loads += std::min(1.0, read / points);
     }
-    bool costly = cost.flops > recompute_flops || loads > recompute_loads || broadcasts > recompute_broadcasts ||
+    bool costly = cost.flops > most_operations || loads > recompute_loads || broadcasts > recompute_broadcasts ||
                   cost.scalars.size() > recompute_scalars;
     bool shared = groups_using[id] > 1 && costly && !narrowed_later(id, groups_using);
     if (scalars_only && (!shared || volume(n.type.shape) != 1)) continue;

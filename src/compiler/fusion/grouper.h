@@ -74,6 +74,7 @@ class Grouper {
   NodeCounts count_uses() const;
   NodeCounts count_readers_of_scalars() const;
   int64_t repeats_of(NodeId node) const;
+  double operations_of_storing() const;
   bool replaces_reduction(NodeId node) const;
   bool narrowed_later(NodeId node, const NodeCounts& groups_using) const;
   Grouping finish();

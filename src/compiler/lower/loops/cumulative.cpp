@@ -1,11 +1,13 @@
 // The cumulative class: an axis reduced up to each of its elements. If the axis is innermost in memory, lanes run along
 // it: a block is reduced in registers, by doubling or by a butterfly, and the total of all earlier blocks is carried.
 // Otherwise lanes run along the axes inside it, and the loop along the axis carries a tile. Each row or panel is one
-// program, so the bits depend on the shape alone. The operand's expression is computed inline.
+// program, so the bits depend on the shape alone. The operand's expression is computed inline. What is combined are
+// states of the reducer (kernel/states.h): of sums of what the elements are logarithms of, maxima and scaled sums.
 #include <algorithm>
 
 #include "base/error.h"
 #include "compiler/lower/emit.h"
+#include "kernel/states.h"
 
 namespace weft::compiler {
 
@@ -14,6 +16,7 @@ using ix::Expr;
 using kernel::no_value;
 using kernel::Reducer;
 using kernel::ScalarOp;
+using kernel::State;
 using kernel::Value;
 
 namespace {
@@ -25,7 +28,8 @@ class CumulativeLowering {
         emit_(cx, group, "prefix_" + std::to_string(node_)), b_(emit_.builder()),
         axis_(static_cast<size_t>(n_.attrs->axes[0])), reverse_(n_.attrs->integers[0] != 0),
         exclusive_(n_.attrs->integers[1] != 0), logs_(n_.attrs->integers[2] != 0),
-        dtype_(compute_dtype(n_.type.dtype)) {}
+        reducer_(logs_ ? Reducer::logsumexp : n_.attrs->reducer), dtype_(compute_dtype(n_.type.dtype)),
+        components_(logs_ ? 2 : 1, dtype_) {}
 
   Lowered run() {
     emit_.param(node_, true);
@@ -61,55 +65,69 @@ class CumulativeLowering {
   }
   int64_t lanes() const { return cx_.target.machine().lanes(dtype_.size()); }
 
-  Value combine(Value a, Value x) {
-    if (!logs_) return b_.scalar(kernel::combine(n_.attrs->reducer), {a, x});
-    const std::vector<int64_t> dims = b_.type(x).dims;
-    const Value m = b_.max(a, x), exponential = b_.scalar(ScalarOp::exp, {b_.sub(b_.min(a, x), m)});
-    const Value infinite = b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::abs, {m}), b_.real(dtype_, INFINITY, dims)});
-    return b_.select(infinite, m, b_.add(m, b_.scalar(ScalarOp::log1p, {exponential})));
+  State combine(const State& a, const State& x) { return kernel::combine_states(b_, reducer_, a, x); }
+  State identity(const std::vector<int64_t>& dims) { return kernel::identity_state(b_, reducer_, components_, dims); }
+  State select(Value condition, const State& x, const State& y) {
+    State out;
+    for (size_t k = 0; k < x.size(); ++k) out.push_back(b_.select(condition, x[k], y[k]));
+    return out;
+  }
+  State shift(const State& v, const State& into, int64_t by) {
+    State out;
+    for (size_t k = 0; k < v.size(); ++k) out.push_back(b_.shift(v[k], into[k], by));
+    return out;
   }
 
-  Value identity(std::vector<int64_t> dims) {
-    const Number number = logs_ ? Number::of_real(-INFINITY) : kernel::identity(n_.attrs->reducer, dtype_);
-    return b_.constant(dtype_, number, std::move(dims));
+  /// Returns the states of the elements themselves.
+  State operand(const std::vector<Expr>& index, int64_t width) {
+    const Value v = b_.broadcast(emit_.value(n_.inputs[0], index), {width});
+    return logs_ ? State{v, b_.real(dtype_, 1, {width})} : State{v};
   }
 
-  Value operand(const std::vector<Expr>& index, int64_t width) {
-    return b_.broadcast(emit_.value(n_.inputs[0], index), {width});
+  /// Stores what states come to: of logarithms m + log s, or m where that is infinite.
+  void store(const std::vector<Expr>& index, const State& state) {
+    Value v = state[0];
+    if (logs_) {
+      const Value infinite =
+          b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::abs, {v}), b_.real(dtype_, INFINITY, b_.type(v).dims)});
+      v = b_.select(infinite, v, b_.add(v, b_.scalar(ScalarOp::log, {state[1]})));
+    }
+    emit_.store(node_, index, v, false);
   }
 
   /// A block's cumulative reduction (lane l combines the lanes up to it), and its total in all lanes if it was
   /// computed.
   struct Block {
-    Value upto, total;
+    State upto, total;
   };
 
   /// Returns whether blocks are reduced by a butterfly: where lanes are threads, which shift a tile through shared
-  /// memory behind barriers. It combines twice a step, so operators of many instructions keep to doubling.
-  bool by_butterfly() const { return cx_.target.machine().simt && !logs_; }
+  /// memory behind barriers. It combines twice a step, so states with a frame keep to doubling.
+  bool by_butterfly() const { return cx_.target.machine().simt && kernel::cost_of_frame(reducer_) == 0; }
 
   /// Reduces a block by doubling (Hillis and Steele 1986).
-  Block doubled(Value v, int64_t width) {
+  Block doubled(State v, int64_t width) {
     const Value lanes = b_.arange(width);
     for (int64_t far = 1; far < width; far *= 2) {
-      const Value next = combine(b_.shift(v, identity({width}), reverse_ ? -far : far), v);
+      const State next = combine(shift(v, identity({width}), reverse_ ? -far : far), v);
       const Value reached = reverse_ ? b_.lt(lanes, b_.broadcast(b_.index(width - far), {width}))
                                      : b_.lt(b_.broadcast(b_.index(far - 1), {width}), lanes);
-      v = b_.select(reached, next, v);
+      v = select(reached, next, v);
     }
-    return {v, kernel::no_value};
+    return {v, {}};
   }
 
   /// Reduces a block by a butterfly. A step exchanges the totals of neighbouring runs of lanes, after which every lane
   /// has the total of the run of both; on a GPU it stays within a thread or a warp.
-  Block exchanged(Value v, int64_t width) {
+  Block exchanged(const State& v, int64_t width) {
     const Value lanes = b_.arange(width, int32), none = b_.constant(int32, Number::of_int(0), {width});
     Block block{v, v};
     for (int64_t run = 1; run < width; run *= 2) {
-      const Value other = b_.exchange(block.total, run),
-                  bit = b_.scalar(ScalarOp::bit_and, {lanes, b_.constant(int32, Number::of_int(run), {width})});
+      State other;
+      for (const Value total : block.total) other.push_back(b_.exchange(total, run));
+      const Value bit = b_.scalar(ScalarOp::bit_and, {lanes, b_.constant(int32, Number::of_int(run), {width})});
       const Value behind = b_.scalar(reverse_ ? ScalarOp::eq : ScalarOp::ne, {bit, none});
-      block.upto = b_.select(behind, combine(other, block.upto), block.upto);
+      block.upto = select(behind, combine(other, block.upto), block.upto);
       block.total = combine(other, block.total);
     }
     return block;
@@ -125,24 +143,25 @@ class CumulativeLowering {
     emit_.bind(outer, b_.program_id());
     const Value length = emit_.extent(n_.type.shape[axis_]), step = b_.index(width);
     const Value blocks = b_.scalar(ScalarOp::floordiv, {b_.add(length, b_.index(width - 1)), step});
-    b_.loop(b_.index(0), blocks, b_.index(1), {identity({width})}, [&](Value i, const std::vector<Value>& carried) {
+    b_.loop(b_.index(0), blocks, b_.index(1), identity({width}), [&](Value i, const std::vector<Value>& carried) {
       emit_.push_scope();
       const Value block = reverse_ ? b_.sub(b_.sub(blocks, b_.index(1)), i) : i, first = b_.mul(block, step);
       const bool whole = n_.type.shape[axis_].is_static() && n_.type.shape[axis_].bound() % width == 0;
       emit_.bind_lanes(along_, first, width, whole ? no_value : b_.sub(length, first));
-      Value v = operand(index, width);
+      State v = operand(index, width);
       if (reverse_ && !whole)
-        v = b_.select(emit_.lane_mask(), v, identity({width}));  // lanes past the end would be combined into all others
-      const Value before = carried[0];
+        v = select(emit_.lane_mask(), v, identity({width}));  // lanes past the end would be combined into all others
       const Block own = by_butterfly() ? exchanged(v, width) : doubled(v, width);
-      const Value upto = combine(before, own.upto);
-      emit_.store(node_, index, exclusive_ ? b_.shift(upto, before, reverse_ ? -1 : 1) : upto, false);
+      const State upto = combine(carried, own.upto);
+      store(index, exclusive_ ? shift(upto, carried, reverse_ ? -1 : 1) : upto);
       // The last lane has the carried total already; a butterfly's total saves waiting for it.
-      const bool known = own.total != kernel::no_value;
-      const Value next =
-          known ? combine(before, own.total) : b_.broadcast(b_.extract(upto, reverse_ ? 0 : width - 1), {width});
+      State next;
+      if (own.total.empty())
+        for (const Value component : upto)
+          next.push_back(b_.broadcast(b_.extract(component, reverse_ ? 0 : width - 1), {width}));
+      else next = combine(carried, own.total);
       emit_.pop_scope();
-      return std::vector<Value>{next};
+      return next;
     });
     return outer_volume_;
   }
@@ -159,13 +178,13 @@ class CumulativeLowering {
     emit_.bind_lanes(inner, first, width,
                      inner_volume_ % width == 0 ? no_value : b_.sub(b_.index(inner_volume_), first));
     const Value length = emit_.extent(n_.type.shape[axis_]);
-    b_.loop(b_.index(0), length, b_.index(1), {identity({width})}, [&](Value i, const std::vector<Value>& carried) {
+    b_.loop(b_.index(0), length, b_.index(1), identity({width}), [&](Value i, const std::vector<Value>& carried) {
       emit_.push_scope();
       emit_.bind(along_, reverse_ ? b_.sub(b_.sub(length, b_.index(1)), i) : i);
-      const Value total = combine(carried[0], operand(index, width));
-      emit_.store(node_, index, exclusive_ ? carried[0] : total, false);
+      const State total = combine(carried, operand(index, width));
+      store(index, exclusive_ ? carried : total);
       emit_.pop_scope();
-      return std::vector<Value>{total};
+      return total;
     });
     return outer_volume_ * blocks;
   }
@@ -178,7 +197,9 @@ class CumulativeLowering {
   kernel::Builder& b_;
   size_t axis_;
   bool reverse_, exclusive_, logs_;
+  Reducer reducer_;
   Dtype dtype_;
+  std::vector<Dtype> components_;  // of a state
   std::vector<int64_t> outer_, inner_;
   int64_t outer_volume_ = 1, inner_volume_ = 1;
   Expr along_;

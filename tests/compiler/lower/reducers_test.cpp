@@ -2,7 +2,7 @@
 // in the warps of a block, in the blocks of a cluster, in two launches.
 #include <cmath>
 
-#include "compiler/simt_target.h"
+#include "compiler/lower/planned.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 
@@ -47,12 +47,12 @@ int launches(const Graph& g) { return build({g, {}, {}}, target::null())->stats(
 }  // namespace
 
 TEST_CASE("states of several components are the reference's bits wherever a reduction is placed") {
-  weft::test::SimtTarget blocks(1), cluster(4, 8);
+  Interpreted blocks(1), cluster(4, 8);
   for (target::Target* target : {&weft::test::target_under_test(), static_cast<target::Target*>(&blocks),
                                  static_cast<target::Target*>(&cluster)})
     for (const Placed& p : placements)
       for (const Dtype dtype : {float32, bfloat16, float64, int32, uint8}) {
-        // Wide tiles take seconds to compile: each dtype has one of the extremes, and clusters the long axes alone.
+        // Wide tiles take seconds: each dtype has one of the extremes, and clusters the long axes alone.
         const bool wide = num_elements(p.shape) > 20000;
         if ((wide && (dtype == float64 || dtype == uint8)) || (!wide && target == &cluster)) continue;
         const Reducer reducer = dtype == float32 || dtype == uint8 ? Reducer::argmax : Reducer::argmin;

@@ -22,7 +22,7 @@ constexpr int max_cluster_size = 8;             // every device with clusters su
 // Operations of straight code for a thread: about 32 KiB. On an H100 a kernel of 78 KiB waited for its instructions
 // four times as long as it took to issue them (sums of columns of tanh(tanh(x)), `weft bench random --seed 20261125`,
 // graph 50).
-constexpr int64_t most_instructions = 1536;
+constexpr int64_t most_instructions = 1280;
 
 /// Returns how many warps of a block take one iteration each, in a kernel whose warps store partial rows or states.
 int warps_of_rows(int iterations) { return iterations >= 256 ? 32 : 16; }

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <span>
+
 #include "kernel/expand/expand.h"
 #include "target/cpu/cpu_support.h"
 #include "target/cuda/codegen/render.h"
@@ -40,6 +42,7 @@ TEST_CASE("products of computed sides compile for three generations of GPUs and 
     products.push_back({256, 256, 256, Made::plain, made, bfloat16, false, true, 0, 128, 128, eight_warps});
     products.push_back({256, 256, 256, made, Made::plain, float16, false, false, 0, 128, 128, eight_warps});
   }
+  const size_t each_way = products.size();
   products.push_back({256, 256, 256, Made::cast, Made::cast, bfloat16, false, true, 0, 128, 128, eight_warps});
   products.push_back({256, 256, 256, Made::plain, Made::scaled, bfloat16, false, false, 0, 128, 256, large});
   products.push_back({256, 256, 256, Made::cast, Made::plain, bfloat16, false, false, 0, 128, 256, large});
@@ -51,7 +54,9 @@ TEST_CASE("products of computed sides compile for three generations of GPUs and 
     if (arch == "sm_100a" && cuda::nvrtc_version() < 12080) continue;
     std::string source(cuda::prelude()), log;
     int compiled = 0;
-    for (const ComputedProduct& p : products)
+    // Each way to compute a side for one generation, each size of a tile for all.
+    const size_t first = arch == "sm_90a" && has.warpgroups ? 0 : each_way;
+    for (const ComputedProduct& p : std::span(products).subspan(first))
       source += cuda::render(expand(kernel_of(p)), fmt::format("k{}", compiled++), {}, has).source;
     CHECK((source.find("wgmma.mma_async") != std::string::npos) == has.warpgroups);
     CHECK(!cuda::compile(source, arch, {}, &log).empty());

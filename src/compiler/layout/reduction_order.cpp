@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -24,6 +23,7 @@ Shape before(const Order& order, const Shape& shape) {
   return out;
 }
 
+/// Returns the order of the permute that undoes this one.
 Order inverse(const Order& order) {
   Order out(order.size());
   for (size_t k = 0; k < order.size(); ++k) out[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t many_lines = 1 << 14;  // more lines than warps run at once
 
-/// Returns how many times the sectors of memory that lanes touch hold what contiguous lanes would, for lanes from the
-/// middle of `vars` on, as one flat index; all other variables are 0.
+/// Returns the bytes of the sectors that the lanes of a warp touch, by those that contiguous lanes would. The lanes run
+/// from the middle of `vars` on, as one flat index; all other variables are 0.
 double sectors_of_lanes(const Touch& touch, int64_t element, std::span<const DomainVariable> vars) {
   constexpr int64_t lanes = 32, sector = 32;  // of a warp; bytes of a sector of a GPU's L2
   const int64_t extent = extent_of(vars), count = std::min(lanes, extent), first = (extent - count) / 2 / lanes * lanes;
@@ -37,7 +37,6 @@ double sectors_of_lanes(const Touch& touch, int64_t element, std::span<const Dom
 double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars,
                  int64_t element, bool simt) {
   constexpr double computed = 12, strided = 8, index = 1;
-  if (getenv("OLDL")) simt = false;
   const bool by_sectors = simt && all_static(vars) && extent_of(vars) > 0;
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);

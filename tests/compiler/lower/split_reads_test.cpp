@@ -1,5 +1,6 @@
 // Maps that read an array through axes that their own domain has merged: their axes are split where reads divide them,
 // so that lanes read adjacent elements.
+#include "compiler/lower/planned.h"
 #include "compiler/lower/recorded.h"
 #include "compiler/pipeline.h"
 #include "compiler/support.h"
@@ -32,6 +33,14 @@ int gathers_of(const Value& x, const Value& result) {
 
 Value param(Shape shape) { return parameter({std::move(shape), float32}); }
 
+/// Returns the kind of the one kernel that an H100 computes a graph by: "row_sum", "transposed", ….
+std::string kind_on_gpu(const Graph& g) {
+  Planned h100("NVIDIA H100");
+  build({g, {}, {}}, h100);
+  REQUIRE(h100.kernels.size() == 1);
+  return h100.kernels[0].name.substr(0, h100.kernels[0].name.rfind('_'));
+}
+
 }  // namespace
 
 TEST_CASE("lanes read adjacent elements of heads that are merged, of patches, and of merged axes that are transposed") {
@@ -48,4 +57,33 @@ TEST_CASE("lanes read adjacent elements of heads that are merged, of patches, an
 TEST_CASE("axes stay whole where the parts do not fill a vector") {
   const Value pairs = param({64, 2, 32});
   CHECK(gathers_of(pairs, reshape(permute(pairs, {0, 2, 1}), {64, 64}) * 2) > 0);
+}
+
+TEST_CASE("on a GPU heads of a transposed array are turned tile by tile") {
+  const auto heads = [](int64_t rows, int64_t count, int64_t width) {
+    const Value x = param({count * width, rows});
+    const Value split = reshape(permute(x, {1, 0}), {rows, count, width});
+    return Graph{{x}, {reshape(permute(split, {1, 0, 2}), {count * rows, width}) * 2}};
+  };
+  CHECK(kind_on_gpu(heads(3000, 2, 768)) == "transposed");
+  const Graph g = heads(300, 3, 64);
+  HostTensor values{g.inputs[0].type(), {}};
+  for (int64_t k = 0; k < num_elements(values.type.shape); ++k)
+    values.data.push_back(Number::of_real(static_cast<double>(k % 1000)));
+  const std::vector<HostTensor> inputs{values};
+  const std::vector<graph::Storage> storages{to_storage(values)};
+  Interpreted blocks(1);
+  const auto got = build({g, {}, {}}, blocks)->run(storages);
+  CHECK(difference(from_storage(got[0], g.outputs[0].type()), evaluate_reference(g, inputs)[0], 0, 0) == "");
+}
+
+TEST_CASE("on a GPU lanes run where they touch the fewest sectors, also by indices that divide") {
+  const Value y = param({128, 64, 64, 3});
+  Values inputs{y};
+  Value total = y;
+  for (int k = 0; k < 4; ++k) {  // images of half the size, whose pixels are read twice along both axes
+    inputs.push_back(param({128, 32, 1, 32, 1, 3}));
+    total = total + reshape(broadcast(inputs.back(), {128, 32, 2, 32, 2, 3}), {128, 64, 64, 3});
+  }
+  CHECK(kind_on_gpu({inputs, {sum(total, {1, 2, 3})}}) == "row_sum");  // and not along the examples, 48 KB apart
 }

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from torch_further_operations import OPERATIONS as FURTHER_OPERATIONS
 from torch_text_models import Size, rotated
 from workloads import table
 
@@ -213,7 +214,7 @@ def maker(kind, inputs):
     if kind in HOST_OPERATIONS:
         make, known = HOST_OPERATIONS[kind]
         return make(inputs), known, known == ("eager",)
-    arrays, function = OPERATIONS[kind](inputs)
+    arrays, function = (OPERATIONS | FURTHER_OPERATIONS)[kind](inputs)
 
     def make(mode):
         run = modes.in_mode(function, mode)

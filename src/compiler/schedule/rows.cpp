@@ -19,8 +19,10 @@ using ix::Expr;
 namespace {
 
 constexpr int64_t most_part_bytes = 128 << 10;  // of partial results of all parts of columns
-// Of states of several components: each block has memory for those of all parts, and two blocks fit on an SM.
+// Of states of several components: each block has memory for those of all parts, and two blocks fit on an SM, where an
+// SM gets two.
 constexpr int64_t most_state_bytes = 64 << 10;
+constexpr int64_t warps_of_column_block = 16;  // that share columns; twice as many where blocks are few
 
 /// The numbers of a schedule, before they are divisions.
 struct Sizes {
@@ -114,7 +116,9 @@ bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group
   ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
   const bool states = std::any_of(group.roots.begin(), group.roots.end(),
                                   [&](const Root& r) { return r.kind == RootKind::reduce && has_results(ir[r.node]); });
-  const int64_t most = states ? most_state_bytes : most_part_bytes;
+  const int64_t panels = (s.lane_extent + shared.width - 1) / shared.width;
+  const bool several = panels * (shared.parts / warps_of_column_block) > target.machine().processors;
+  const int64_t most = states && several ? most_state_bytes : most_part_bytes;
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most) shared.parts /= 2;
   if (shared.parts == 1) return false;
   s.sharers = shared.parts;
@@ -157,8 +161,8 @@ int64_t most_kept_bytes(const target::Target& target) {
 /// A warp's tile is wide enough to be read at full bandwidth. A cluster has enough blocks to give each SM at most one
 /// (an SM that gets two of them leaves another idle), and blocks have more warps if there are few of them.
 ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
-  constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = 16, least_length = 32, few_of_warp = 8192,
-                    most_panels = 1024;
+  constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = warps_of_column_block, least_length = 32,
+                    few_of_warp = 8192, most_panels = 1024;
   const int64_t processors = target.machine().processors, few = processors * 6 / 11;  // half of the SMs would idle
   const int64_t most = std::min(most_blocks, target.machine().max_cluster), panels = (columns + width - 1) / width;
   if (most < 2 || columns < width / 2 || panels > most_panels) return {};

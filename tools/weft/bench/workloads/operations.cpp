@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 
+#include "tools/weft/bench/workloads/operation_inputs.h"
 #include "weft/compile.h"
 #include "weft/fast.h"
 #include "weft/nn.h"
@@ -13,30 +14,6 @@
 namespace weft::tool {
 
 namespace {
-
-using Arrays = std::vector<array>;
-
-array drawn(const Sizes& s, const Shape& shape, float scale = 1) { return random::normal(shape, s.dtype(), 0, scale); }
-array drawn_matrix(const Sizes& s) { return drawn(s, {s("rows"), s("cols")}); }
-array drawn_images(const Sizes& s) { return drawn(s, {s("batch"), s("image"), s("image"), s("channels")}); }
-array drawn_indices(int bound, int count) { return random::randint(array(0), array(bound), {count}, int32); }
-
-Operation compiled_operation(const Arrays& in, const ArrayFunction& f) {
-  eval(in);
-  return {[in, program = compile(f, CompileOptions{})] { return program(in); }};
-}
-
-/// An operation of one result over the arrays that `inputs` makes.
-OperationMaker of(const std::function<Arrays(const Sizes&)>& inputs, const std::function<array(const Arrays&)>& f) {
-  return [inputs, f](const Sizes& s) {
-    return compiled_operation(inputs(s), [f](const Arrays& in) { return Arrays{f(in)}; });
-  };
-}
-
-/// An operation over one matrix of rows × cols.
-OperationMaker of_rows(const std::function<array(const array&)>& f) {
-  return of([](const Sizes& s) { return Arrays{drawn_matrix(s)}; }, [f](const Arrays& in) { return f(in[0]); });
-}
 
 /// Square matrices of n × n, whose products stay near 1.
 std::function<Arrays(const Sizes&)> squares(int count) {
@@ -319,6 +296,7 @@ const std::unordered_map<std::string, OperationMaker>& operation_makers() {
     all.merge(product_operations());
     all.merge(image_operations());
     all.merge(host_operations());
+    all.merge(further_operations());
     return all;
   }();
   return makers;

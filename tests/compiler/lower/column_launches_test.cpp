@@ -3,10 +3,12 @@
 #include "compiler/pipeline.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
+#include "graph/instances.h"
 
 using namespace weft;
 using namespace weft::graph;
 using namespace weft::compiler;
+using namespace weft::compiler::testing;
 
 namespace {
 
@@ -59,6 +61,29 @@ TEST_CASE("the gradient of a bias is summed by as many warps in an optimizer's l
         CHECK(alone[0] >= 5 * 132);
         CHECK(alone[0] <= rows * columns / 1024);
       }
+}
+
+TEST_CASE("what a kernel of columns computes beside their sums is stored") {
+  weft::test::SimtTarget gpu(8, 16);
+  for (target::Target* target : {static_cast<target::Target*>(&gpu), &target::cpu()})
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{64, 300}, {256, 96}, {3000, 130}, {20000, 40}}) {
+      CAPTURE(rows);
+      CAPTURE(columns);
+      const Value x = param({rows, columns}), y = param({1, columns});
+      const Value sums = graph::reshape(sum(x, {0}), {1, columns});
+      const Graph g{{x, y}, {sums + y, unary(Op::tanh, y), unary(Op::tanh, sums)}};
+      graph::testing::Random random(5);
+      std::vector<HostTensor> in;
+      std::vector<graph::Storage> storage;
+      for (const Value& v : g.inputs) {
+        in.push_back(graph::testing::random_tensor(random, v.type()));
+        storage.push_back(to_storage(in.back()));
+      }
+      const auto got = build({g, {}, {}}, *target)->run(storage);
+      const auto expected = evaluate_reference(g, in);
+      for (size_t k = 0; k < expected.size(); ++k)
+        CHECK(difference(from_storage(got[k], g.outputs[k].type()), expected[k], 64, 1e-3) == "");
+    }
 }
 
 TEST_CASE("few sums of many products down a matrix keep a GPU busy") {

@@ -98,6 +98,7 @@ void RowLowering::panel_passes() {
     return std::vector<Value>{};
   });
   tiles([&](Value, std::vector<Value> carried) {
+    row_roots(0);
     finish_reductions(0, carried);
     row_roots(1);
   });
@@ -172,6 +173,7 @@ void RowLowering::columns_by_warps() {
   });
   for (const Statement& statement : statements_)
     if (statement.carries()) finish_parts(statement, {iterations, width}, {width, 1});
+  row_roots(0);
   row_roots(1);
   for (const auto& [statement, v] : late_stores_) emit_.store(statement->root.node, statement->root.index, v, false);
 }

@@ -13,7 +13,9 @@ using graph::Op;
 
 namespace {
 
-constexpr int64_t least_sorted_rows = 2048, least_row_width = 32;  // of fewer and narrower rows, one launch adds up all
+// Without a sort each program of one launch reads all ids, 64 at a time: 2048 take as long as the launches of a sort
+// where a program adds whole warps. Rows that are narrower have one for each of few lanes, and want more ids.
+constexpr int64_t least_sorted_rows = 2048, least_row_width = 32, least_narrow_rows = 8192;
 
 class ScatterSorter : Rewriter {
  public:
@@ -121,12 +123,11 @@ class ScatterSorter : Rewriter {
 std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
   const IrNode& n = ir[scatter];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add || n.attrs->axes != std::vector<int64_t>{0} ||
-      !is_float(n.type.dtype))
+      n.type.dtype == complex64 || n.type.dtype == bool_)
     return {};
   const Shape &shape = n.type.shape, &points = ir[n.inputs[1]].type.shape;
   const graph::Type& given = ir[n.inputs[2]].type;
-  if (shape.size() < 2 || given.shape.size() != points.size() + shape.size() || given.shape[points.size()] != 1)
-    return {};
+  if (shape.empty() || given.shape.size() != points.size() + shape.size() || given.shape[points.size()] != 1) return {};
   RowScatter sizes{1, shape[0].bound(), 1};
   for (size_t k = 1; k < shape.size(); ++k) {
     if (!shape[k].is_static() || given.shape[points.size() + k] != shape[k]) return {};
@@ -136,8 +137,8 @@ std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
     if (!d.is_static()) return {};
     sizes.count *= d.bound();
   }
-  if (!shape[0].is_static() || sizes.rows == 0 || sizes.count < least_sorted_rows || sizes.count > INT32_MAX ||
-      sizes.width < least_row_width)
+  const int64_t least = sizes.width < least_row_width ? least_narrow_rows : least_sorted_rows;
+  if (!shape[0].is_static() || sizes.rows == 0 || sizes.width == 0 || sizes.count < least || sizes.count > INT32_MAX)
     return {};
   return sizes;
 }

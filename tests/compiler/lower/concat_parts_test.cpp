@@ -181,6 +181,20 @@ TEST_CASE("concats of any shapes, axes and dtypes have the reference's values") 
   }
 }
 
+TEST_CASE("arrays that are read backwards, whole and in parts, have the reference's values") {
+  graph::testing::Random r(21);
+  for (const Dtype dtype : {float32, float64, bfloat16, int8, uint16})
+    for (const int64_t columns : {1, 7, 16, 64, 100, 257}) {
+      CAPTURE(columns);
+      const Value x = parameter({{9, columns}, dtype});
+      const Value back = slice(x, {0, columns - 1}, {9, columns}, {1, -1}),
+                  up = slice(back, {8, 0}, {9, columns}, {-1, 1});
+      const Value moved = concat({slice_axis(back, 0, 5, 4), slice_axis(back, 0, 0, 5)}, 0);
+      const Value both = concat({back, x, slice_axis(back, 1, 0, columns / 2 + 1)}, 1);
+      check_results({{x}, {back, up, moved, both}}, target::cpu(), r);
+    }
+}
+
 TEST_CASE("a cut map may store over what it reads") {
   graph::testing::Random r(16);
   for (const Shape& shape : {Shape{64, 512}, Shape{64, 33}}) {

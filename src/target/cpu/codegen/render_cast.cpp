@@ -23,6 +23,7 @@ IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
   if (is_float(from)) {
     if (to == float64) return LLVMBuildFPExt(ir_.b, v, target, "");
     if (to == float32) return LLVMBuildFPTrunc(ir_.b, v, target, "");
+    if (to.size() < 4) return ir_.trunc(to_small_integer(v, from, to), element(to));
     return ir_.intrinsic(is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", {target, LLVMTypeOf(v)}, {v});
   }
   if (is_float(to))
@@ -31,6 +32,19 @@ IrValue Renderer::convert(IrValue v, Dtype from, Dtype to) {
   if (from.size() == to.size()) return v;
   if (from.size() > to.size()) return ir_.trunc(v, element(to));
   return is_signed(from) ? ir_.sext(v, element(to)) : ir_.zext(v, element(to));
+}
+
+// Converts to the integers of a dtype of 8 or 16 bits, as i32: the nearest in its range, 0 for NaN. LLVM's saturating
+// conversions to such integers go through the elements one by one.
+IrValue Renderer::to_small_integer(IrValue v, Dtype from, Dtype to) {
+  const int bits = static_cast<int>(to.size() * 8) - is_signed(to);
+  const int64_t lanes = ir_.lanes(v);
+  const auto splat = [&](double x) { return ir_.real_splat(element(from), x, lanes); };
+  const IrValue lowest = splat(is_signed(to) ? -std::ldexp(1.0, bits) : 0), highest = splat(std::ldexp(1.0, bits) - 1);
+  v = ir_.select(ir_.compare(LLVMRealORD, v, v), v, splat(0));
+  v = ir_.select(ir_.compare(LLVMRealOGT, v, lowest), v, lowest);
+  v = ir_.select(ir_.compare(LLVMRealOLT, v, highest), v, highest);
+  return LLVMBuildFPToSI(ir_.b, v, ir_.like(v, ir_.i32), "");
 }
 
 IrValue Renderer::widen(IrValue v, Dtype from) {

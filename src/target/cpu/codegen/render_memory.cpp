@@ -31,7 +31,7 @@ Renderer::Guard Renderer::guard(IrValue row_limit, IrValue lane_limit, int64_t r
 
 // Returns the mask of lanes below the limit, compared in integers as wide as the data, so that mask and data have one
 // register shape.
-IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits) {
+IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits, bool backwards) {
   IrValue m = nullptr;
   if (g.limit) {
     if (lanes == 1) {
@@ -42,7 +42,8 @@ IrValue Renderer::mask(const Guard& g, int64_t lanes, int bits) {
       IrValue clamped = ir_.intrinsic("llvm.smin", {g.limit, ir_.index(lanes)});
       clamped = ir_.intrinsic("llvm.smax", {clamped, ir_.index(0)});
       if (t != ir_.i64) clamped = ir_.trunc(clamped, t);
-      m = ir_.compare(LLVMIntULT, ir_.iota(t, lanes), ir_.splat(clamped, lanes));
+      if (backwards) clamped = ir_.sub(LLVMConstInt(t, static_cast<unsigned long long>(lanes), 0), clamped);
+      m = ir_.compare(backwards ? LLVMIntUGE : LLVMIntULT, ir_.iota(t, lanes), ir_.splat(clamped, lanes));
     }
   }
   if (!g.row) return m;
@@ -113,7 +114,19 @@ Rows Renderer::load_tile(Ref ref, IrValue offset, int64_t m, int64_t n, int64_t 
   return out;
 }
 
-// Loads one row of n lanes: one element splat, a vector (masked if guarded), or a gather, by its stride.
+namespace {
+
+// Returns the lanes in the opposite order.
+IrValue reversed(Ir& ir, IrValue v) {
+  std::vector<int> order(static_cast<size_t>(ir.lanes(v)));
+  for (size_t k = 0; k < order.size(); ++k) order[k] = static_cast<int>(order.size() - 1 - k);
+  return ir.shuffle(v, v, order);
+}
+
+}  // namespace
+
+// Loads one row of n lanes, by its stride: one element splat, a vector (masked if guarded), which a stride of -1 turns
+// around, or a gather.
 IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other) {
   const Dtype t = ref_dtype(ref);
   const IrType e = memory_element(t);
@@ -126,12 +139,18 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
     return g.any() ? ir_.select(mask(g, n, t.size() * 8), all, rest) : all;
   }
   const IrValue m = g.any() ? mask(g, n, t.size() * 8) : nullptr;
-  if (stride == 1) {
+  if (stride == 1 || stride == -1) {
     const IrType row = ir_.vec(e, n);
-    if (!m) return from_memory(tagged(ir_.load(row, address, t.size()), ref), t);
-    const IrValue left_out = to_memory(rest, t);
-    return from_memory(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {address, m, left_out}, 0, t.size()), ref),
-                       t);
+    const bool back = stride == -1;
+    IrValue first = back ? ir_.at(e, address, ir_.index(1 - n)) : address;
+    const auto in_order = [&](IrValue v) { return back ? reversed(ir_, v) : v; };
+    if (!m) return from_memory(in_order(tagged(ir_.load(row, first, t.size()), ref)), t);
+    // A masked load faults nowhere, but where no page is mapped it takes a thousand cycles, even if it loads nothing: a
+    // part of a concatenation that is not there may lie far outside of its array.
+    first = ir_.select(mask(g, 1, 0), first, buffers_[static_cast<size_t>(ref)]);
+    const IrValue left_out = to_memory(rest, t), there = back ? mask(g, n, t.size() * 8, true) : m;
+    return from_memory(
+        in_order(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {first, there, left_out}, 0, t.size()), ref)), t);
   }
   const IrValue addresses = ir_.at(e, ir_.splat(address, n), ir_.iota(ir_.i64, n, stride));
   return load_gathered(ref, addresses, m, other);

@@ -55,6 +55,7 @@ class Renderer {
   IrValue convert(IrValue v, Dtype from, Dtype to);
   IrValue widen_float8(IrValue bits, Dtype from);
   IrValue narrow_float8(IrValue value, Dtype to);
+  IrValue to_small_integer(IrValue v, Dtype from, Dtype to);
   IrValue widen(IrValue bits, Dtype from);  // float16, bfloat16, 8-bit floats → float32
   IrValue narrow(IrValue value, Dtype to);  // float32 → one of these: nearest even, subnormals kept, NaN quiet
   IrValue narrow_to_bf16(IrValue v);
@@ -85,7 +86,7 @@ class Renderer {
   void prefetch(const kernel::Inst& inst);
   std::vector<IrValue> limits(const kernel::Inst& inst, const kernel::Type& tile, size_t first);
   Guard guard(IrValue row_limit, IrValue lane_limit, int64_t row);
-  IrValue mask(const Guard& g, int64_t lanes, int bits);
+  IrValue mask(const Guard& g, int64_t lanes, int bits, bool backwards = false);
   Rows load_tile(kernel::Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride,
                  IrValue row_limit, IrValue lane_limit, const Number& other);
   IrValue load_row(kernel::Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other);

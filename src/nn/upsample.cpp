@@ -105,6 +105,15 @@ std::vector<Tap> taps_of(int64_t from, int64_t to, double scale, const UpsampleO
                            : kernel_taps(positions, from, options.mode);
 }
 
+/// Returns how often a tap takes each element of an axis in turn; 0 where it does not.
+int64_t repeats_of(const Tap& tap, int64_t from) {
+  const auto to = static_cast<int64_t>(tap.index.size()), count = to / from;
+  if (count * from != to || !tap.weight.empty()) return 0;
+  for (int64_t i = 0; i < to; ++i)
+    if (tap.index[static_cast<size_t>(i)] != i / count) return 0;
+  return count;
+}
+
 array stretched(const array& x, int axis, double scale, const UpsampleOptions& options) {
   const int64_t from = x.shape(axis).bound(), to = static_cast<int64_t>(static_cast<double>(from) * scale);
   if (to < 1)
@@ -112,8 +121,11 @@ array stretched(const array& x, int axis, double scale, const UpsampleOptions& o
                                   std::to_string(from));
   Shape shape(x.ndim(), 1);
   shape[static_cast<size_t>(axis)] = to;
+  const std::vector<Tap> taps = taps_of(from, to, scale, options);
+  // Repeated elements are a view, which whatever reads them can be computed with.
+  if (const int64_t count = repeats_of(taps[0], from); count > 0) return repeat(x, static_cast<int>(count), axis);
   std::optional<array> sum;
-  for (const Tap& tap : taps_of(from, to, scale, options)) {
+  for (const Tap& tap : taps) {
     array part = take(x, array::from_data(tap.index.data(), {to}, int32), axis);
     if (!tap.weight.empty())
       part = part * astype(reshape(array::from_data(tap.weight.data(), {to}, float32), shape), part.dtype());

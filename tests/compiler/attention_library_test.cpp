@@ -24,7 +24,7 @@ class HostAttention final : public target::LibraryCall {
   void run(std::span<void* const> operands) const override {
     for (int64_t batch = 0; batch < d_.batch; ++batch)
       for (int64_t head = 0; head < d_.heads; ++head) {
-        const Head h{operands, batch, head};
+        const Head h{operands, batch, head, d_.heads / d_.kv_heads};
         if (d_.derivative) derivative(h);
         else forward(h);
       }
@@ -33,9 +33,10 @@ class HostAttention final : public target::LibraryCall {
  private:
   struct Head {
     std::span<void* const> operands;
-    int64_t batch, head;
+    int64_t batch, head, sharing;  // heads that share keys and values
     float& at(size_t operand, const AttentionDesc::Strides& s, int64_t row, int64_t column) const {
-      return static_cast<float*>(operands[operand])[batch * s[0] + head * s[1] + row * s[2] + column * s[3]];
+      const int64_t own = operand == 1 || operand == 2 ? head / sharing : head;
+      return static_cast<float*>(operands[operand])[batch * s[0] + own * s[1] + row * s[2] + column * s[3]];
     }
   };
   AttentionDesc::Strides lse() const { return {d_.heads * d_.queries, d_.queries, 1, 0}; }
@@ -168,6 +169,9 @@ TEST_CASE("a library computes attention in one call and its three gradients in o
       std::map<std::string, int> expected_calls{{"attention", 1}};
       if (gradients) expected_calls["attention_vjp"] = 1;
       CHECK(calls(*program) == expected_calls);
+      // Without derivatives keys and values that heads share lie in memory once.
+      const bool shared = program->print("plan").find(" key heads") != std::string::npos;
+      CHECK(shared == (!gradients && s.kv_heads < s.heads));
       const auto got = program->run(storage);
       const auto expected = evaluate_reference(g, inputs);
       for (size_t k = 0; k < expected.size(); ++k)

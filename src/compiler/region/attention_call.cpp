@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -26,7 +27,8 @@ class Batch {
   bool strides(const AttentionOperand& x, Strides4& out) const {
     const std::span<const int64_t> all(x.batch);
     out = {0, 0, x.row, x.column};
-    return merge(outer_, all.first(outer_.size()), out[0]) && merge(inner_, all.subspan(outer_.size()), out[1]);
+    return merge(outer_, all.first(outer_.size()), out[0]) &&
+           merge(inner_, all.subspan(outer_.size(), inner_.size()), out[1]);
   }
 
  private:
@@ -59,15 +61,19 @@ std::optional<AttentionCall> split_call(const AttentionPlan& plan, const Numeric
   AttentionCall call;
   kernel::AttentionDesc& d = call.desc;
   d.dtype = plan.q.dtype;
-  d.batch = batch.outer(), d.heads = d.kv_heads = batch.inner();
+  // Where the last batch axis repeats keys and values, its heads share them.
+  const bool shared = !d.derivative && split < plan.batch.size() && plan.batch.back() > 1 && plan.k.node >= 0 &&
+                      plan.v.node >= 0 && plan.k.batch.back() == 0 && plan.v.batch.back() == 0;
+  const Batch key_batch(std::span(plan.batch).first(plan.batch.size() - shared), split);
+  d.batch = batch.outer(), d.heads = batch.inner(), d.kv_heads = key_batch.inner();
   d.queries = plan.tq.bound(), d.keys = plan.tk.bound();
   d.width = plan.width, d.value_width = plan.value_width;
   d.scale = region.scale, d.causal = region.causal, d.derivative = region.derivative, d.numerics = numerics;
   bool fits = true;
   /// A result without readers is row-major in temporary memory.
-  const auto add = [&](const AttentionOperand& x, int64_t rows, int64_t columns, Strides4& strides) {
+  const auto add = [&](const AttentionOperand& x, int64_t rows, int64_t columns, Strides4& strides, bool keys = false) {
     if (x.node >= 0) {
-      fits = fits && batch.strides(x, strides);
+      fits = fits && (keys ? key_batch : batch).strides(x, strides);
       call.operands.push_back({x.node, x.offset * x.dtype.size(), 0});
       return;
     }
@@ -75,8 +81,8 @@ std::optional<AttentionCall> split_call(const AttentionPlan& plan, const Numeric
     call.operands.push_back({-1, 0, d.batch * d.heads * rows * columns * d.dtype.size()});
   };
   add(plan.q, d.queries, d.width, d.q);
-  add(plan.k, d.keys, d.width, d.k);
-  add(plan.v, d.keys, d.value_width, d.v);
+  add(plan.k, d.keys, d.width, d.k, true);
+  add(plan.v, d.keys, d.value_width, d.v, true);
   add(plan.o, d.queries, d.value_width, d.o);
   if (plan.lse.node >= 0) {
     Strides4 rows{};
@@ -137,6 +143,17 @@ bool keeps_attention(const graph::Node& region, const target::Target& target, co
 
 namespace {
 
+/// Returns whether a node is a broadcast along the last batch axis alone: matrices that some heads share.
+bool repeats_for_heads(const Ir& ir, NodeId id) {
+  const IrNode& n = ir[id];
+  if (n.op != graph::Op::broadcast) return false;
+  const Shape &from = ir[n.inputs[0]].type.shape, &to = n.type.shape;
+  if (from.size() != to.size() || to.size() < 3) return false;
+  for (size_t k = 0; k < to.size(); ++k)
+    if (k + 3 != to.size() && !(from[k] == to[k])) return false;
+  return true;
+}
+
 /// Returns whether a node is a view of a value other than a constant through reshapes, permutes and slices that keep
 /// rows contiguous. Slices of rows must start at multiples of 8.
 bool keeps_rows(const Ir& ir, NodeId id) {
@@ -168,6 +185,9 @@ class OperandPacker : Rewriter {
   explicit OperandPacker(Ir ir) : Rewriter(std::move(ir)) {}
 
   Ir run() {
+    for (const IrNode& node : from_.nodes)
+      if (is_attention(node) && node.attrs->composite->attention->derivative)
+        of_derivatives_.insert(node.inputs.begin(), node.inputs.end());
     const bool any = std::any_of(from_.nodes.begin(), from_.nodes.end(), [&](const IrNode& node) {
       for (size_t k = 0; k < node.inputs.size(); ++k)
         if (packs(node, k)) return true;
@@ -176,7 +196,8 @@ class OperandPacker : Rewriter {
     if (!any) return std::move(from_);
     return rewrite([&](NodeId id, IrNode node) -> NodeId {
       for (size_t k = 0; k < node.inputs.size(); ++k)
-        if (packs(from_[id], k)) node.inputs[k] = packed(from_[id].inputs[k]);
+        if (const NodeId operand = from_[id].inputs[k]; packs(from_[id], k))
+          node.inputs[k] = shares(from_[id], k) ? repeated(operand) : packed(operand);
       return add(std::move(node));
     });
   }
@@ -187,8 +208,22 @@ class OperandPacker : Rewriter {
     if (!is_attention(node)) return false;
     const graph::AttentionRegion& region = *node.attrs->composite->attention;
     const bool lse = region.derivative && k + 2 == node.inputs.size();
-    return !lse && !is_single_query(region, *(from_[node.inputs[0]].type.shape.end() - 2)) &&
-           !keeps_rows(from_, node.inputs[k]);
+    if (lse || is_single_query(region, *(from_[node.inputs[0]].type.shape.end() - 2))) return false;
+    return !keeps_rows(from_, shares(node, k) ? from_[node.inputs[k]].inputs[0] : node.inputs[k]);
+  }
+
+  /// Returns whether operand k is keys or values that lie in memory once for all heads that share them. Where there are
+  /// derivatives, each head has its own, and reads a copy of its own.
+  bool shares(const IrNode& node, size_t k) const {
+    if (k != 1 && k != 2) return false;
+    const auto shared = [&](NodeId id) { return repeats_for_heads(from_, id) && !of_derivatives_.contains(id); };
+    return shared(node.inputs[1]) && shared(node.inputs[2]);
+  }
+
+  NodeId repeated(NodeId operand) {
+    IrNode node = from_[operand];
+    node.inputs[0] = packed(node.inputs[0]);
+    return add(std::move(node));
   }
 
   NodeId packed(NodeId operand) {
@@ -201,6 +236,7 @@ class OperandPacker : Rewriter {
   }
 
   std::map<NodeId, NodeId> copies_;  // by operand
+  std::set<NodeId> of_derivatives_;  // operands that derivatives of attention read
 };
 
 }  // namespace

@@ -305,7 +305,7 @@ std::unordered_map<std::string, OperationMaker> maps() {
       {"glu", of_rows([](const array& x) { return nn::glu(x, -1); })},
       {"concatenate", of(two_matrices,
                          [](const Arrays& in) {
-                           return concatenate({in[0], in[1] * array(2.0f), in[0]}, 1);
+                           return concatenate({in[0], in[1] * array(2.0f, in[1].dtype()), in[0]}, 1);
                          })},
       {"split_heads",
        [](const Sizes& s) {

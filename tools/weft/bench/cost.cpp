@@ -15,6 +15,7 @@
 #include "runtime/trace.h"
 #include "tools/weft/bench/support.h"
 #include "weft/device.h"
+#include "weft/memory.h"
 
 namespace weft::tool {
 
@@ -146,7 +147,15 @@ void bench_cost(const BenchOptions& o) {
   for (const Bench& bench : all_benches()) {
     const std::string_view name = bench.name;
     if (is_left_out(name) || (gpu != name.starts_with("gpu-") && !is_for_both(name))) continue;
-    for (Sample& s : samples_of(bench, o, rates)) {
+    std::vector<Sample> samples;
+    try {
+      samples = samples_of(bench, o, rates);
+    } catch (const std::exception& e) {  // a device may be too small for one of them
+      runtime::stop_recording();
+      fmt::print(stderr, "{}: {}\n", name, e.what());
+    }
+    clear_cache();
+    for (Sample& s : samples) {
       const std::string kind = class_of(s.step);
       if (known.insert(fmt::format("{} {} {} {}", kind, s.step.what, s.step.bytes, s.step.flops)).second)
         classes[kind].push_back(std::move(s));

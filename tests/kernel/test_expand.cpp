@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/half.h"
 #include "kernel/expand_run.h"
 #include "kernel/hard_angles.h"
 #include "kernel/ulp.h"
@@ -190,6 +191,43 @@ TEST_CASE("exponentials written in exp2") {
     }
     CHECK(worst < 3);
   }
+}
+
+TEST_CASE("functions of 16-bit floats are within three quarters of a unit, with and without special instructions") {
+  std::mt19937_64 random(11);
+  for (const Dtype t : {bfloat16, float16})
+    for (const bool special : {false, true})
+      for (const ScalarOp op : {ScalarOp::exp, ScalarOp::sigmoid, ScalarOp::tanh, ScalarOp::logaddexp}) {
+        CAPTURE(info(op).name);
+        CAPTURE(special);
+        const Kernel kernel = expand(test::scalar_kernel(op, t), {.special_functions = special});
+        std::vector<std::vector<uint16_t>> in(1, std::vector<uint16_t>(65536));
+        for (size_t k = 0; k < in[0].size(); ++k) in[0][k] = static_cast<uint16_t>(k);
+        if (info(op).arity == 2) {  // near the first, equal to it, or any
+          in.push_back(in[0]);
+          for (size_t k = 0; k < in[1].size(); ++k)
+            if (k % 3 < 2) in[1][k] = static_cast<uint16_t>(k % 3 == 0 ? random() : k ^ (random() & 127));
+        }
+        const std::vector<uint16_t> y = test::run_kernel<uint16_t>(kernel, in);
+        const auto value = [&](uint16_t bits) {
+          return double{t == bfloat16 ? bf16_to_float(bits) : f16_to_float(bits)};
+        };
+        double worst = 0, at = 0;
+        for (size_t k = 0; k < y.size(); ++k) {
+          const double a = value(in[0][k]), b = value(in.back()[k]);
+          const Number args[] = {Number::of_real(a), Number::of_real(b)};
+          const double exact = reference(op, float64, args).real(), got = value(y[k]);
+          if (std::isnan(exact)) CHECK(std::isnan(got));
+          if (!std::isfinite(exact) || !std::isfinite(got) || std::fabs(exact) < 0x1p-14) continue;
+          const double size =
+              info(op).arity == 2 ? std::max({std::fabs(a), std::fabs(b), 1.0, exact}) : std::fabs(exact);
+          const double error = std::fabs(got - exact) / std::ldexp(1.0, std::ilogb(size) - (t == bfloat16 ? 7 : 10));
+          if (error > worst) worst = error, at = a;
+        }
+        CAPTURE(at);
+        CHECK(worst <= 0.75);
+        CHECK(worst >= 0.45);
+      }
 }
 
 TEST_CASE("recip, square and sign are exact") {

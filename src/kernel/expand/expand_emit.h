@@ -143,7 +143,7 @@ Expr log(Expr x);
 Expr log2(Expr x);
 Expr log10(Expr x);
 Expr log1p(Expr x);
-Expr logaddexp(Expr x, Expr y);
+Expr logaddexp(Expr x, Expr y, Precision precision = Precision::bits24);
 Expr log_of_normal(Expr x);  // x positive, finite and not subnormal
 Expr pow(Expr x, Expr y);
 Expr sin(Expr x);
@@ -155,7 +155,7 @@ Expr arctan(Expr x);
 Expr arctan2(Expr y, Expr x);
 Expr sinh(Expr x);
 Expr cosh(Expr x);
-Expr tanh(Expr x);
+Expr tanh(Expr x, Precision precision = Precision::bits24);
 Expr arcsinh(Expr x);
 Expr arccosh(Expr x);
 Expr arctanh(Expr x);

@@ -129,7 +129,14 @@ Expr cosh(Expr x) {
 // t / (t + 2) with t = expm1(2x), from one side to the other without a branch: 1 comes out exactly, and nothing larger.
 // ln 2 needs no second part: the reduction is exact where t is small, and where it is large the quotient hardly
 // depends on it.
-Expr tanh(Expr x) {
+// For few bits, where exp2 and the reciprocal are instructions: 1 - 2 / (e^2|x| + 1), and x itself where x² / 3 is less
+// than they are seen with.
+Expr tanh(Expr x, Precision precision) {
+  if (precision <= Precision::bits11 && x.emitter->has().special_functions) {
+    const Expr a = abs(x);
+    const Expr below = apply(ScalarOp::recip, {exp_by_exp2(a + a, precision) + 1.0});
+    return select(lt(a, 0x1p-6), x, with_sign(fma(below, -2.0, 1.0), x));
+  }
   const Expr c = clamp(x, -9.1, 9.1);
   const Expr twice = c + c;
   const Expr shifted = fma(twice, log2_e, shifter);

@@ -20,6 +20,7 @@ bool keeps_relative_error(const Inst& inst) {
     case ScalarOp::div:
     case ScalarOp::recip:
     case ScalarOp::square:
+    case ScalarOp::tanh:  // |x tanh'(x)| <= |tanh(x)|
     case ScalarOp::select: return true;
     default: return false;
   }

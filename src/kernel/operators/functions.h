@@ -199,7 +199,7 @@ struct Row<ScalarOp::tanh> : UnaryFunction {
   static constexpr std::string_view meaning = "the hyperbolic tangent of a";
   static constexpr Columns columns{.flops = 20, .ulp = 2.5, .compiled_ulp = 4, .float64 = "tanh"};
   static double reference(double a) { return std::tanh(a); }
-  static Expr expansion(Expr a) { return expansion::tanh(a); }
+  static Expr expansion(Expr a, Precision precision) { return expansion::tanh(a, precision); }
   static auto derivative(const auto& g, const auto&, const auto& y) { return g * (1.0 - square(y)); }
 };
 
@@ -281,7 +281,7 @@ struct Row<ScalarOp::logaddexp> : BinaryFunction {
     if (a == b) return a + std::numbers::ln2;
     return std::isnan(a) || std::isnan(b) ? a + b : std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
   }
-  static Expr expansion(Expr a, Expr b) { return expansion::logaddexp(a, b); }
+  static Expr expansion(Expr a, Expr b, Precision precision) { return expansion::logaddexp(a, b, precision); }
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto& y) {
     if (g.dtype() == complex64) return std::array{g * exp(a - y), g * exp(b - y)};
     return std::array{g * scalar(ScalarOp::sigmoid, a - b), g * scalar(ScalarOp::sigmoid, b - a)};

@@ -59,6 +59,8 @@ Expr expanded(std::span<const Expr> args, Precision precision) {
   if constexpr (requires { R::expansion(args[0], precision); }) return R::expansion(args[0], precision);
   else if constexpr (requires { R::expansion(args[0]); }) return R::expansion(args[0]);
   else if constexpr (requires { R::expansion(args[0], args[1]); }) return R::expansion(args[0], args[1]);
+  else if constexpr (requires { R::expansion(args[0], args[1], precision); })
+    return R::expansion(args[0], args[1], precision);
   else return R::expansion(args);
 }
 

@@ -21,6 +21,15 @@ namespace weft::compiler {
 
 namespace {
 
+/// Adds the buffers that instructions write.
+void add_written(const kernel::Block& block, std::set<kernel::Ref>& written) {
+  for (const kernel::Inst& inst : block.insts) {
+    if (inst.op == kernel::Op::store || inst.op == kernel::Op::scatter || inst.op == kernel::Op::atomic_add)
+      written.insert(inst.ref);
+    for (const kernel::Block& inner : inst.blocks) add_written(inner, written);
+  }
+}
+
 class StepVerifier {
  public:
   StepVerifier(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const StepPlan& plan)
@@ -147,6 +156,8 @@ class StepVerifier {
                      step.nodes.size() == step.segments.size() && !step.call && !step.program,
                  "a launch has a kernel and buffers");
     const kernel::Kernel& kernel = plan_.kernels[step.kernel];
+    std::set<kernel::Ref> written;
+    add_written(kernel.body, written);
     for (size_t s = 0; s < step.segments.size(); ++s) {
       const StepSegment& segment = step.segments[s];
       require_step(step.nodes[s].size() == kernel.params.size(), "a kernel has a buffer for each parameter");
@@ -162,6 +173,8 @@ class StepVerifier {
         require(!plan_.placed || same(segment.buffers[k], location(node)), "a buffer lies where its node was placed",
                 node);
         require(param.written == results.contains(node), "a kernel writes its groups' results and nothing else", node);
+        require(!param.written || written.contains(static_cast<kernel::Ref>(k)), "a kernel stores each of its results",
+                node);
         require(!param.written || !is_leaf(ir_, node) || updated_.contains(node),
                 "an input is written only where it is updated", node);
         require(!param.constant || may_be_constant(step, param, node),

@@ -29,6 +29,13 @@ Step& joined(Compilation& c) {
   throw_internal("test", "the program has no joined launches");
 }
 
+/// Removes the instructions that store, nested ones too.
+void drop_stores(kernel::Block& block) {
+  std::erase_if(block.insts, [](const kernel::Inst& i) { return i.op == kernel::Op::store; });
+  for (kernel::Inst& i : block.insts)
+    for (kernel::Block& inner : i.blocks) drop_stores(inner);
+}
+
 void of_plan(const Sample&, const Compilation& c) { verify(c.ir, c.grouping, c.ordering, c.steps); }
 
 /// Buffers in the arena, in the order of their nodes.
@@ -136,6 +143,8 @@ const std::vector<Fault> faults{
        const Step& s = step(c, Step::Kind::launch);
        c.steps.kernels[s.kernel].params[param(c, s, false)].written = true;
      }},
+    {"a result that no instruction stores", "norm", "a kernel stores each of its results",
+     [](Compilation& c) { drop_stores(c.steps.kernels[step(c, Step::Kind::launch).kernel].body); }},
     {"a result that a kernel does not write", "norm", "a kernel writes its groups' results and nothing else",
      [](Compilation& c) {
        const Step& s = step(c, Step::Kind::launch);

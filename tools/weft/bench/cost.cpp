@@ -2,6 +2,7 @@
 // benchmarks run. Nothing in the model was fitted to them: its rates are measured on other programs
 // (compiler/program/measured_rates.h).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -144,6 +145,7 @@ void bench_cost(const BenchOptions& o) {
   const target::Rates rates = compiler::machine_rates(compiler::default_target(), true);
   std::map<std::string, std::vector<Sample>> classes;
   std::set<std::string> known;
+  std::vector<std::string> failed;
   for (const Bench& bench : all_benches()) {
     const std::string_view name = bench.name;
     if (is_left_out(name) || (gpu != name.starts_with("gpu-") && !is_for_both(name))) continue;
@@ -153,6 +155,7 @@ void bench_cost(const BenchOptions& o) {
     } catch (const std::exception& e) {  // a device may be too small for one of them
       runtime::stop_recording();
       fmt::print(stderr, "{}: {}\n", name, e.what());
+      failed.emplace_back(name);
     }
     clear_cache();
     for (Sample& s : samples) {
@@ -172,6 +175,7 @@ void bench_cost(const BenchOptions& o) {
     if (samples.size() >= least_kernels) print_class(o, kind, samples);
   if (!small.empty()) print_class(o, "others", small);
   if (!all.empty()) print_class(o, "all", all);
+  if (!failed.empty()) throw std::runtime_error(fmt::format("not measured: {}", fmt::join(failed, ", ")));
 }
 
 }  // namespace weft::tool

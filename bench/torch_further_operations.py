@@ -19,7 +19,7 @@ def matrices(count, function):
 
 
 def vectors_behind(count, function, cotangent=False):
-    """Over two matrices and two vectors of a row's length."""
+    """Over matrices and two vectors of a row's length, and the cotangent of the result."""
 
     def make(i):
         inputs = [i.matrix() for _ in range(count)] + [i.normal(i.s.cols) for _ in range(2)]
@@ -28,7 +28,7 @@ def vectors_behind(count, function, cotangent=False):
     return make
 
 
-def layer_norm(x, _, weight, bias):
+def layer_norm(x, weight, bias):
     return F.layer_norm(x, x.shape[-1:], weight, bias, 1e-5)
 
 
@@ -176,7 +176,7 @@ def split_heads(i):
 
 
 OPERATIONS = {
-    "layer_norm": vectors_behind(2, layer_norm),
+    "layer_norm": vectors_behind(1, layer_norm),
     "residual_layer_norm_backward": vectors_behind(2, derivatives(norm_of_sum), cotangent=True),
     "add_rms_norm": lambda i: ((i.matrix(), i.matrix(), i.normal(i.s.cols)), add_rms_norm),
     "batch_norm_relu": lambda i: (batch_norm_inputs(i, False), lambda *x: F.relu(batch_norm(*x))),

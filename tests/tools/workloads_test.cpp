@@ -40,7 +40,7 @@ TEST_CASE("workloads: models of one seed are the same, and a size that is missin
 }
 
 TEST_CASE("workloads: every operation runs twice and gives the same finite numbers") {
-  REQUIRE(operation_workloads().size() >= 42);
+  REQUIRE(operation_workloads().size() >= 89);
   for (const WorkloadRow& row : operation_workloads()) {
     CAPTURE(row.name);
     REQUIRE(operation_makers().count(row.kind) == 1);

@@ -13,9 +13,10 @@ using graph::Op;
 
 namespace {
 
-// Without a sort each program of one launch reads all ids, 64 at a time: 2048 take as long as the launches of a sort
-// where a program adds whole warps. Rows that are narrower have one for each of few lanes, and want more ids.
-constexpr int64_t least_sorted_rows = 2048, least_row_width = 32, least_narrow_rows = 8192;
+// Without a sort one launch adds up all rows, and each of its programs reads all ids. Of fewer rows than these that is
+// faster than the launches of a sort. A row narrower than a warp leaves lanes of the sorted kernels idle, so there must
+// be more of them; how many more was not measured (bench: operations, histogram).
+constexpr int64_t least_sorted_rows = 2048, warp = 32, least_narrow_rows = 8192;
 
 class ScatterSorter : Rewriter {
  public:
@@ -137,7 +138,7 @@ std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
     if (!d.is_static()) return {};
     sizes.count *= d.bound();
   }
-  const int64_t least = sizes.width < least_row_width ? least_narrow_rows : least_sorted_rows;
+  const int64_t least = sizes.width < warp ? least_narrow_rows : least_sorted_rows;
   if (!shape[0].is_static() || sizes.rows == 0 || sizes.width == 0 || sizes.count < least || sizes.count > INT32_MAX)
     return {};
   return sizes;

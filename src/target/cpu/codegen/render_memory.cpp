@@ -145,8 +145,8 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
     IrValue first = back ? ir_.at(e, address, ir_.index(1 - n)) : address;
     const auto in_order = [&](IrValue v) { return back ? reversed(ir_, v) : v; };
     if (!m) return from_memory(in_order(tagged(ir_.load(row, first, t.size()), ref)), t);
-    // A masked load faults nowhere, but where no page is mapped it takes a thousand cycles, even if it loads nothing: a
-    // part of a concatenation that is not there may lie far outside of its array.
+    // A masked load faults nowhere, but is very slow where no page is mapped, even if it loads nothing: a part of a
+    // concatenation that is not there may lie far outside of its array (docs/notes/cpu-kernels.md).
     first = ir_.select(mask(g, 1, 0), first, buffers_[static_cast<size_t>(ref)]);
     const IrValue left_out = to_memory(rest, t), there = back ? mask(g, n, t.size() * 8, true) : m;
     return from_memory(

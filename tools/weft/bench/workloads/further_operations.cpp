@@ -99,7 +99,11 @@ std::unordered_map<std::string, OperationMaker> norms_and_attention() {
     return appended(two_matrices(s), drawn(s, {s("cols")}), drawn(s, {s("cols")}));
   };
   return {
-      {"layer_norm", of(norm_inputs, [](const Arrays& in) { return fast::layer_norm(in[0], in[2], in[3], 1e-5f); })},
+      {"layer_norm", of(
+                         [](const Sizes& s) {
+                           return Arrays{drawn_matrix(s), drawn(s, {s("cols")}), drawn(s, {s("cols")})};
+                         },
+                         [](const Arrays& in) { return fast::layer_norm(in[0], in[1], in[2], 1e-5f); })},
       {"residual_layer_norm_backward",
        derivatives_of([norm_inputs](const Sizes& s) { return appended(norm_inputs(s), drawn_matrix(s)); },
                       norm_of_sum)},

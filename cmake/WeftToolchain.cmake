@@ -21,7 +21,7 @@ find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${WEFT_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
-  if(WEFT_UNITY)  # what ccache asks for before it caches objects that use a precompiled header
+  if(WEFT_TEST_HEADERS)  # what ccache asks for before it caches objects that use a precompiled header
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${WEFT_CCACHE})
   endif()
 endif()

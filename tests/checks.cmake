@@ -30,6 +30,10 @@ weft_check(check_unity 60 ${Python3_EXECUTABLE} ${checks}/check_unity.py ${PROJE
 weft_check(check_words 120 ${Python3_EXECUTABLE} ${checks}/check_words.py ${PROJECT_SOURCE_DIR})
 weft_check(check_headers 60 ${Python3_EXECUTABLE} ${checks}/check_headers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)
+# How each file is compiled by itself, which a unity build does not say: for the next check, and for check_warnings.
+weft_check(check_commands 120 ${Python3_EXECUTABLE} ${checks}/single_commands.py ${PROJECT_SOURCE_DIR}
+  ${PROJECT_BINARY_DIR})
+set_tests_properties(check_commands PROPERTIES FIXTURES_SETUP single_commands COST 500)
 # All files take a quarter of an hour: these have the most moves of their folders. listing.cpp instantiates the rows of
 # all scalar operators.
 set(moving models/llama.cpp src/array/array.cpp src/base/index_sum.cpp src/compiler/fusion/group.cpp
@@ -38,8 +42,8 @@ set(moving models/llama.cpp src/array/array.cpp src/base/index_sum.cpp src/compi
   src/runtime/executor.cpp src/target/cpu/codegen/render_tile.cpp src/target/cuda/libraries/cudnn_graph.cpp
   src/text/tokenizer.cpp src/transforms/control.cpp tools/weft/train/optimizers.cpp)
 list(TRANSFORM moving PREPEND ${PROJECT_SOURCE_DIR}/)
-weft_check(check_tidy 300 ${PROJECT_SOURCE_DIR}/scripts/tidy --build ${PROJECT_BINARY_DIR} ${moving})
-set_tests_properties(check_tidy PROPERTIES COST 30 SKIP_RETURN_CODE 3)  # no clang-tidy, or a folder compiled as one
+weft_check(check_tidy 300 ${PROJECT_SOURCE_DIR}/scripts/tidy --build ${PROJECT_BINARY_DIR}/single ${moving})
+set_tests_properties(check_tidy PROPERTIES COST 30 FIXTURES_REQUIRED single_commands SKIP_RETURN_CODE 3)  # no tool
 weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})
 weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
 weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)
@@ -47,8 +51,8 @@ weft_check(check_workloads 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bench/
 weft_check(check_parity 300 ${Python3_EXECUTABLE} ${checks}/test_parity.py)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE)
   weft_check(check_warnings 600 ${Python3_EXECUTABLE} ${checks}/check_warnings.py ${PROJECT_SOURCE_DIR}
-    ${PROJECT_BINARY_DIR})
-  set_tests_properties(check_warnings PROPERTIES COST 60 SKIP_RETURN_CODE 77)  # where a folder is compiled as one
+    ${PROJECT_BINARY_DIR}/single)
+  set_tests_properties(check_warnings PROPERTIES COST 60 FIXTURES_REQUIRED single_commands)
 endif()
 get_target_property(weft_type weft TYPE)
 # A sanitizer exports its own names, and its runtime must be linked by all.

@@ -1,6 +1,6 @@
 #pragma once
-// What most tests include, compiled once for all test programs where WEFT_UNITY is on. Tests include what they use all
-// the same: other builds go without this header.
+// What most tests include, compiled once for all test programs where WEFT_TEST_HEADERS is on. Tests include what they
+// use all the same: the presets `debug` and `generated` go without this header.
 #include <doctest/doctest.h>
 
 #include <algorithm>

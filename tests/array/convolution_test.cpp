@@ -10,6 +10,7 @@
 #include "device.h"
 #include "runtime/trace.h"
 #include "target/target.h"
+#include "thinning.h"
 #include "weft/compile.h"
 #include "weft/ops.h"
 #include "weft/transforms.h"
@@ -223,7 +224,7 @@ TEST_CASE("convolutions: derivatives against central differences in float64") {
 
 TEST_CASE("random convolutions are their definition, and so are their derivatives") {
   std::mt19937_64 engine(23);
-  for (int round = 0; round < 120; ++round) {
+  for (int64_t round = 0; round < weft::test::some_of(80); ++round) {
     const Case c = random_case(engine);
     CAPTURE(to_text(c));
     const array x = waves(c.x, 0.3), w = waves(c.w, 1.1);

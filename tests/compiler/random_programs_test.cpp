@@ -7,6 +7,7 @@
 #include "compiler/null_machine.h"
 #include "compiler/random_program.h"
 #include "compiler/simt_target.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::compiler;
@@ -18,11 +19,7 @@ using graph::Values;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int programs = 100;
-#else
-constexpr int programs = 2000;
-#endif
+constexpr int programs = weft::test::sanitized ? 100 : 2000;
 
 /// One program of so many is compiled to machine code; the others' kernels are interpreted, which gives the same bits
 /// in a tenth of the time.

@@ -8,6 +8,7 @@
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -127,7 +128,11 @@ TEST_CASE("every legal schedule of a group computes what the rules' computes, on
   policy.tuning = Tuning::force;
   for (target::Target* target :
        {&target::cpu(), static_cast<target::Target*>(&blocks), static_cast<target::Target*>(&cluster)})
-    for (const Graph& g : graphs) {
+    for (size_t k = 0; k < std::size(graphs); ++k) {
+      // A graph has the CPU and one of the GPUs: LLVM compiles each of their schedules.
+      if (target != &target::cpu() && (target == &blocks) != (k % 2 == 0)) continue;
+      if (!weft::test::taken(static_cast<int64_t>(k))) continue;
+      const Graph& g = graphs[k];
       reset_tuning();
       const std::string notes = build({g, {}, {}}, *target, policy)->print("tune");
       CHECK_MESSAGE(notes.find(";lanes=") != std::string::npos, notes);

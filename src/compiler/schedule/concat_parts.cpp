@@ -16,7 +16,7 @@ using ix::Expr;
 
 constexpr int64_t most_values = 32;     // elements of results and loads that a thread computes at one position
 constexpr int64_t narrowest_part = 32;  // lanes of a GPU's tile, where parts do not consist of whole words
-constexpr int64_t word = 4;             // elements
+constexpr int64_t word_elements = 4;    // of float32: a load of 16 bytes
 constexpr int most_axis_splits = 4;
 
 /// Where a concat is read along its axis, and the extents of its operands there.
@@ -99,7 +99,7 @@ bool wide_enough(const Group& group, size_t axis, int64_t part, const target::Ma
   int64_t within = part;
   for (size_t k = axis + 1; k < group.domain.size(); ++k) within *= group.domain[k].extent.bound();
   const bool last = axis + 1 == group.domain.size();
-  if (machine.simt) return within >= narrowest_part || (within % word == 0 && (last || part == 1));
+  if (machine.simt) return within >= narrowest_part || (within % word_elements == 0 && (last || part == 1));
   return within >= machine.lanes(sizeof(float));
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "compiler/verify/semantic.h"
+#include "thinning.h"
 #include "transforms/traced.h"
 #include "weft/ops.h"
 
@@ -147,6 +148,9 @@ TEST_CASE("patterns compute what they do in float64, by the CPU's schedules and 
       widened.insert(widened.end(), reference.numbers.begin(), reference.numbers.end());
       const std::vector<HostTensor> expected = evaluate_reference(reference.source.graph, widened);
       for (target::Target* target : {&weft::test::target_under_test(), static_cast<target::Target*>(&gpu)}) {
+        // Float32 has both targets, a 16-bit type one or the other by turns.
+        const bool other = (k + (t == bfloat16)) % 2 == 0;
+        if ((t != float32 && other == (target == &gpu)) || !weft::test::taken(static_cast<int64_t>(k))) continue;
         std::vector<graph::Storage> storages;
         for (const HostTensor& tensor : inputs) storages.push_back(to_storage(tensor));
         const auto results = build(narrow.source, *target)->run(storages);

@@ -14,19 +14,10 @@
 #include "target/cuda/computed_sides.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/driver/nvrtc.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::test;
-
-namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
-
-}  // namespace
 
 TEST_CASE("products of computed sides, rendered for tensor cores, give the interpreter's bits thread by thread") {
   if (host_compiler().empty() || sanitized ||

@@ -5,6 +5,7 @@
 #include "compiler/support.h"
 #include "graph/regions/composites.h"
 #include "runtime/threads.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -153,7 +154,7 @@ TEST_CASE("attention is one launch forward and one backward, read and written wh
 
 TEST_CASE("attention of any size, mask, layout and dtype agrees with float64") {
   std::mt19937_64 engine(20);
-  for (int round = 0; round < 40; ++round) {
+  for (int64_t round = 0; round < weft::test::some_of(40); ++round) {
     Case c = random_case(engine, round % 8 == 7);
     std::string error = check_case(c, true, engine());
     CHECK_MESSAGE(error.empty(), error);

@@ -3,6 +3,7 @@
 // infinities, both zeros and subnormals. Many instances make one program.
 #include "compiler/support.h"
 #include "graph/instances.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -13,7 +14,7 @@ namespace {
 using testing::Instance;
 using testing::Random;
 
-constexpr int64_t wanted_cases = 10000;
+constexpr int64_t wanted_cases = weft::test::some_of(10000);
 constexpr int batch = 48;
 constexpr int64_t members = 8;  // of a batch by vmap
 

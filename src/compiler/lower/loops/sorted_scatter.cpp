@@ -17,7 +17,7 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t lanes = 256;  // of a program, at most
+constexpr int64_t most_lanes = 256;  // of a program
 
 class SortedScatterLowering {
  public:
@@ -25,7 +25,7 @@ class SortedScatterLowering {
       : cx_(cx), group_(group), node_(group.roots[0].node),
         n_(cx.ir[node_]), sizes_{volume(cx.ir[n_.inputs[1]].type.shape), n_.type.shape[0].bound(),
                                  volume(n_.type.shape) / std::max<int64_t>(1, n_.type.shape[0].bound()), n_.type.dtype,
-                                 lanes} {}
+                                 most_lanes} {}
 
   LoweredRoutine run() {
     out_.routine.scratch = {sizes_.parts() * sizes_.sum().size()};

@@ -165,7 +165,7 @@ Value Emitter::value(NodeId node, const std::vector<Expr>& index, Expr valid) {
 
 bool Emitter::is_memory(NodeId node) const {
   if (is_leaf(cx_.ir, node)) return true;
-  if (!cx_.grouping.is_root[node]) return false;
+  if (!cx_.grouping.is_root[node] || not_stored_.contains(node)) return false;
   return cx_.has_buffer[node] || cx_.ir[node].op == Op::reduce;
 }
 
@@ -389,6 +389,7 @@ Value Emitter::load(NodeId node, const std::vector<Expr>& index, Expr valid) {
 }
 
 void Emitter::store(NodeId node, const std::vector<Expr>& index, Value v, bool streaming) {
+  not_stored_.erase(node);
   Dtype dtype = cx_.ir[node].type.dtype;
   kernel::Ref ref = param(node, true);
   Expr offset = ix::linear(*group_.cx, index, cx_.grouping.strides[node]);

@@ -64,6 +64,8 @@ class Emitter {
   /// Returns whether readers load the node instead of computing it: leaves and roots, except a map of this group
   /// without a buffer, which a later pass computes again.
   bool is_memory(NodeId node) const;
+  /// Makes readers compute a root of this group, a map, until the kernel has stored it.
+  void compute_until_stored(NodeId root) { not_stored_.insert(root); }
   /// Makes later loads issue where they are emitted and mark their data as read once.
   void set_streaming(bool on) { streaming_ = on; }
   /// Walks the nodes that the value of `node` is computed from unconditionally. visit(node, index) returns whether to
@@ -152,6 +154,7 @@ class Emitter {
   Group& group_;
   kernel::Builder b_;
   std::set<NodeId> own_;                // roots of the group
+  std::set<NodeId> not_stored_;         // those that are computed, since their memory holds nothing yet
   std::map<NodeId, kernel::Ref> refs_;  // by owner
   std::vector<NodeId> params_;
   std::vector<SymbolArgument> arguments_;

@@ -67,24 +67,29 @@ void RowLowering::panel_passes() {
   Value left = b.sub(b.index(schedule_.lanes.share()), first_lane_);
   Value end = schedule_.lanes.share() % width == 0 ? b.index(width) : b.min(left, b.index(width));
 
-  // Calls body(position in the panel, sums) for each tile.
-  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {
+  // Calls body(position in the panel) for each tile, or body(position, sums).
+  auto positions = [&](const std::function<void(Value)>& body) {
     b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
       emit_.push_scope();
       emit_.bind_lanes(lane_, b.add(first_lane_, at), tile, even ? no_value : b.sub(left, at));
+      body(at);
+      emit_.pop_scope();
+      return std::vector<Value>{};
+    });
+  };
+  auto tiles = [&](const std::function<void(Value, std::vector<Value>)>& body) {
+    positions([&](Value at) {
       std::vector<Value> carried;
       for (kernel::Ref ref : sums) carried.push_back(b.load(ref, at, {tile}, {1}));
       body(at, std::move(carried));
-      emit_.pop_scope();
-      return std::vector<Value>{};
     });
   };
   auto put = [&](Value at, const std::vector<Value>& values) {
     for (size_t k = 0; k < sums.size(); ++k) b.store(sums[k], values[k], at, {1});
   };
-  b.loop(b.index(0), end, b.index(tile), {}, [&](Value at, const std::vector<Value>&) {
+  positions([&](Value at) {
     put(at, start);
-    return std::vector<Value>{};
+    row_roots(0);  // stored first, since the rows may read them
   });
   b.loop(b.index(0), b.index(whole_rows), b.index(rows_at_once), {}, [&](Value first, const std::vector<Value>&) {
     tiles([&](Value at, std::vector<Value> carried) {
@@ -98,7 +103,6 @@ void RowLowering::panel_passes() {
     return std::vector<Value>{};
   });
   tiles([&](Value, std::vector<Value> carried) {
-    row_roots(0);
     finish_reductions(0, carried);
     row_roots(1);
   });

@@ -112,7 +112,10 @@ Lowered RowLowering::run() {
   const bool looped_map = schedule_.kind == RowClass::map && !serial_.empty();
   if (!looped_map) substitute_domain();
   for (const Statement& statement : statements_)
-    if (cx_.has_buffer[statement.root.node]) emit_.param(statement.root.node, true);
+    if (cx_.has_buffer[statement.root.node]) {
+      emit_.param(statement.root.node, true);
+      if (statement.root.kind == RootKind::row) emit_.compute_until_stored(statement.root.node);
+    }
   kernel::Builder& b = emit_.builder();
 
   dynamic_extent_ = schedule_.any_length;

@@ -81,6 +81,9 @@ Lowered lower_scatter(const LowerContext& cx, const Group& group);
 /// Lowers a scatter of rows whose ids are sorted (rewrite/sort_scatter.h). Its operand must be in the result's buffer
 /// already, row-major.
 LoweredRoutine lower_sorted_scatter(const LowerContext& cx, const Group& group);
+/// Lowers a scatter that tables in shared memory take (rewrite/sort_scatter.h). Its operand must be in the result's
+/// buffer already, row-major.
+LoweredRoutine lower_table_scatter(const LowerContext& cx, const Group& group);
 
 // The functions below are parts of those above. `group` is a copy that the lowering owns, since it adds index
 // expressions.

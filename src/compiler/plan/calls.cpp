@@ -7,6 +7,7 @@
 #include "compiler/plan/step_maker.h"
 #include "compiler/region/attention_call.h"
 #include "compiler/region/dot_plan.h"
+#include "compiler/rewrite/sort_scatter.h"
 
 namespace weft::compiler {
 
@@ -93,7 +94,22 @@ bool StepMaker::call_sorted_scatter(GroupId g) {
   const Group& group = grouping_.groups[g];
   const NodeId node = group.roots[0].node;
   if (!ir_[node].sorted || !is_row_major(ir_[node].type.shape, grouping_.strides[node])) return false;
-  LoweredRoutine lowered = lower_sorted_scatter(context(), group);
+  add_routine(g, lower_sorted_scatter(context(), group));
+  return true;
+}
+
+/// Adds the step of a scatter by tables. The result's memory holds what is added to already.
+bool StepMaker::call_table_scatter(GroupId g) {
+  const Group& group = grouping_.groups[g];
+  const NodeId node = group.roots[0].node;
+  if (!fits_tables(ir_, node, target_.machine()) || !is_row_major(ir_[node].type.shape, grouping_.strides[node]))
+    return false;
+  add_routine(g, lower_table_scatter(context(), group));
+  return true;
+}
+
+/// Adds the step of kernels that share buffers of their own.
+void StepMaker::add_routine(GroupId g, LoweredRoutine lowered) {
   Step step;
   step.name = lowered.routine.kernels[0].name;
   step.kind = Step::Kind::library;
@@ -101,7 +117,6 @@ bool StepMaker::call_sorted_scatter(GroupId g) {
   for (const int64_t bytes : lowered.routine.scratch) step.nodes[0].push_back(scratch(bytes));
   step.call = kernel_sequence(std::move(lowered.routine), target_);
   add(g, std::move(step));
-  return true;
 }
 
 }  // namespace weft::compiler

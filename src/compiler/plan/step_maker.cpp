@@ -93,7 +93,8 @@ void StepMaker::lower(GroupId g) {
     if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
     return;
   }
-  if (!call_sorted_scatter(g) && !call_scatter_rows(g)) lower_launch(g, alone(lower_scatter(cx, group)));
+  if (!call_sorted_scatter(g) && !call_table_scatter(g) && !call_scatter_rows(g))
+    lower_launch(g, alone(lower_scatter(cx, group)));
 }
 
 /// Returns a new buffer of the run that belongs to no node.

@@ -32,6 +32,8 @@ class StepMaker {
   void call_routine(GroupId g);
   bool call_scatter_rows(GroupId g);
   bool call_sorted_scatter(GroupId g);
+  bool call_table_scatter(GroupId g);
+  void add_routine(GroupId g, LoweredRoutine lowered);
   NodeId scratch(int64_t bytes);
   /// The work of a group's code, with the bytes of each of the code's buffers.
   struct CodeWork {

@@ -26,7 +26,7 @@ class ScatterSorter : Rewriter {
   Ir run() {
     return rewrite([&](NodeId id, IrNode node) -> NodeId {
       const auto sizes = row_scatter(from_, id);
-      if (!sizes || !has_sort(*sizes)) return add(std::move(node));
+      if (!sizes || fits_tables(from_, id, target_.machine()) || !has_sort(*sizes)) return add(std::move(node));
       return sorted(std::move(node), *sizes);
     });
   }
@@ -142,6 +142,26 @@ std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
   if (!shape[0].is_static() || sizes.rows == 0 || sizes.width == 0 || sizes.count < least || sizes.count > INT32_MAX)
     return {};
   return sizes;
+}
+
+bool adds_one_number(const Ir& ir, NodeId scatter) {
+  NodeId update = ir[scatter].inputs[2];
+  while (ir[update].op == Op::broadcast || ir[update].op == Op::reshape) update = ir[update].inputs[0];
+  return volume(ir[update].type.shape) == 1;
+}
+
+Dtype table_dtype(const Ir& ir, NodeId scatter) {
+  return !adds_one_number(ir, scatter) && ir[scatter].type.dtype.size() == 8 ? int64 : int32;
+}
+
+bool fits_tables(const Ir& ir, NodeId scatter, const target::Machine& machine) {
+  if (!machine.wants_many_programs()) return false;
+  const auto sizes = row_scatter(ir, scatter);
+  if (!sizes || !(is_integer(ir[scatter].type.dtype) || adds_one_number(ir, scatter))) return false;
+  // Two programs share an SM, and a table is no larger than what it saves: the list of updates.
+  const int64_t cells = sizes->rows * sizes->width, bytes = cells * table_dtype(ir, scatter).size();
+  return bytes <= machine.shared_bytes / 2 && sizes->rows <= sizes->count &&
+         sizes->count <= INT32_MAX / std::max<int64_t>(1, sizes->width);
 }
 
 Ir sort_scatters(Ir ir, const target::Target& target, const Numerics& numerics) {

@@ -10,6 +10,7 @@
 #include "graph/derive/derive.h"
 #include "graph/regions/composites.h"
 #include "graph/regions/convolution.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -17,14 +18,6 @@ using namespace weft::compiler;
 using namespace weft::compiler::testing;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 /// The same schedules, interpreted.
 class Interpreted final : public weft::test::SimtTarget {
@@ -252,7 +245,7 @@ void check_bits(weft::test::HostCuda& host, target::Target& interpreted, const s
 
 bool can_compile() {
   if (!weft::test::host_compiler().empty() &&
-      std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !sanitized)
+      std::filesystem::exists(WEFT_SOURCE_DIR "/tests/compiler/host_cuda/shim.h") && !weft::test::sanitized)
     return true;
   MESSAGE(
       "skipped: there is no C++ compiler here, or no source folder, or the program is sanitized, which fibers confuse");
@@ -321,6 +314,23 @@ TEST_CASE("rows that share a warp, and rows of several tiles a step, give the in
               {"long rows of squares", squares_about_mean({2, 30001}, {1})},
               {"columns of squares", squares_about_mean({500, 40}, {0}, bfloat16)},
               {"columns of squares between rows", squares_about_mean({3, 37, 40}, {1})}});
+}
+
+TEST_CASE("tables that many threads add to at once have the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host;
+  Interpreted interpreted;
+  const auto counted = [](Dtype t, int64_t columns) {
+    const Value ids = parameter({{8200}, int32}), updates = parameter({{8200, 1, columns}, int32});
+    const Value sums = full({50, columns}, t, kernel::round_to(Number::of_real(2), t));
+    const Value given = is_float(t) ? full({8200, 1, columns}, t, Number::of_real(0.5)) : cast(updates, t);
+    return Graph{{ids, updates}, {scatter(ScatterMode::add, sums, {ids}, given, {0})}};
+  };
+  check_bits(host, interpreted,
+             {{"counts", counted(float32, 1)},
+              {"rows of integers", counted(int32, 3)},
+              {"wide integers", counted(int64, 2)},
+              {"narrow integers", counted(int8, 5)}});
 }
 
 TEST_CASE("blocks of a cluster on a row give the interpreter's bits") {

@@ -4,6 +4,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/simt_target.h"
 #include "compiler/support.h"
+#include "device.h"
 #include "graph/derive/derive.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/driver/nvrtc.h"
@@ -81,7 +82,8 @@ std::vector<HostTensor> run(const Program& program, const Graph& g, const std::v
 
 /// Builds a graph, compares its exact sums with the reference and returns the program.
 std::shared_ptr<const Program> checked(const Graph& g, Ids kind = Ids::mixed, int64_t rows = nodes) {
-  static weft::test::SimtTarget target;
+  static weft::test::SimtTarget simt;
+  target::Target& target = weft::test::on_gpu() ? weft::test::target_under_test() : simt;
   auto program = build({g, {}, {}}, target);
   const auto inputs = inputs_of(g, kind, rows);
   const auto got = run(*program, g, inputs), expected = evaluate_reference(g, inputs);
@@ -141,6 +143,48 @@ TEST_CASE("single elements and narrow rows are added by their sorted ids, intege
            add_rows(counts, ids, full(list, int32, Number::of_int(1)))}};
       CHECK(sorts(*checked(g, kind)) == 1);
     }
+}
+
+TEST_CASE("sums that any order gives are added to tables of programs: integers, and one number that is counted") {
+  for (const Ids kind : {Ids::spread, Ids::few, Ids::one, Ids::mixed})
+    for (const int64_t columns : {0, 1, 3, 40})  // 0: of an array with one axis
+      for (const Dtype index : {int32, int64, uint8}) {
+        const Shape row = columns > 0 ? Shape{columns} : Shape{};
+        Shape sums{nodes}, list{41, 201};
+        sums.insert(sums.end(), row.begin(), row.end()), list.insert(list.end(), row.begin(), row.end());
+        const Value ids = param({41, 201}, index), updates = param(list), base = param(sums);
+        const auto add = [&](const Value& to, const Value& from) {
+          Shape shape{41, 201, 1};
+          shape.insert(shape.end(), row.begin(), row.end());
+          return scatter(ScatterMode::add, to, {ids}, reshape(from, shape), {0});
+        };
+        const auto number = [&](Dtype t, double v) { return full(list, t, kernel::round_to(Number::of_real(v), t)); };
+        const auto whole = [&](Dtype t) { return full(sums, t, Number::of_int(7)); };
+        const Graph g{
+            {ids, updates, base},
+            {add(base * 2, number(float32, 0.5)), add(whole(int32), cast(updates, int32)),
+             add(whole(int64), cast(updates, int64) * double{1 << 20}), add(whole(uint8), cast(updates, uint8)),
+             add(cast(base, float16), number(float16, 0.0625)), add(cast(base, float64), number(float64, -3))}};
+        const auto program = checked(g, kind);
+        CHECK(sorts(*program) == 0);
+        CHECK(program->print("plan").find("scatter_tables") != std::string::npos);
+      }
+}
+
+TEST_CASE("tables are for sums of any order that fit the shared memory, on GPUs") {
+  weft::test::SimtTarget target;
+  const Value ids = param({8200}, int32), updates = param({8200});
+  const auto tables = [&](const Value& sums, target::Target& on) {
+    const std::string plan = build({{{ids, updates}, {sums}}, {}, {}}, on)->print("plan");
+    return plan.find("scatter_tables") != std::string::npos;
+  };
+  const auto zeros = [](int64_t rows, Dtype t) { return full({rows}, t, Number::of_real(0)); };
+  const Value one = full({8200}, float32, Number::of_real(1));
+  CHECK(tables(add_rows(zeros(100, float32), ids, one), target));
+  CHECK(tables(add_rows(zeros(100, int32), ids, cast(updates, int32)), target));
+  CHECK(!tables(add_rows(zeros(100, float32), ids, updates), target));  // rounded in an order
+  CHECK(!tables(add_rows(zeros(9000, float32), ids, one), target));     // more cells than updates
+  CHECK(!tables(add_rows(zeros(100, float32), ids, one), target::cpu()));
 }
 
 TEST_CASE("sums of sorted rows against float64, with the same bits at every run") {
@@ -246,6 +290,12 @@ TEST_CASE("kernels of sorted scatters compile for a GPU") {
     const Value x = param({nodes, columns}), from = param({edges}, int32), to = param({edges}, int32),
                 weight = param({edges, 1});
     build({{{x, from, to, weight}, {layer(x, from, to, weight)}}, {}, {}}, target);
+  }
+  for (const Dtype t : {float32, int8, int32, int64}) {
+    const Value ids = param({8200}, int32), updates = param({8200}, t);
+    const Value given = is_float(t) ? full({8200}, t, Number::of_real(1)) : updates;
+    build({{{ids, updates}, {add_rows(full({100}, t, kernel::round_to(Number::of_real(0), t)), ids, given)}}, {}, {}},
+          target);
   }
   CHECK(target.stats().compiled > 0);
 }

@@ -242,6 +242,14 @@ FN void atomic_update(T* place, Add add) {
   }
 }
 
+// Atomic *place += v of integers. 32 and 64 bits are instructions of shared memory and of the L2.
+template <class T, class V>
+FN void atomic_sum(T* place, V v) {
+  if constexpr (sizeof(T) == 4) atomicAdd((u32*)place, (u32)v);
+  else if constexpr (sizeof(T) == 8) atomicAdd((u64*)place, (u64)v);
+  else atomic_update(place, [&](T old) { return (T)(old + v); });
+}
+
 FN void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" : : "l"(at)); }
 // Shared memory by 32-bit addresses: asynchronous copies of 16 bytes from global memory (of `bytes` of them, filled up
 // with zeros), and 8 x 8 matrices of 16-bit elements.

@@ -331,10 +331,24 @@ void Renderer::prefetch(const Inst& inst) {
                   buffer(inst.ref), at(inst.args[0]), line));
 }
 
-/// Renders an atomic addition. One thread adds the lanes in ascending order, so that the sums of a program are the same
-/// in every run.
+/// Renders atomic additions of integers, whose sum is the same in any order: each thread adds its elements.
+void Renderer::add_integers(const Inst& inst) {
+  const Layout s = layout_of(inst.args[0]);
+  std::string guard = inst.args[2] != kernel::no_value ? at(inst.args[2]) : "true";
+  if (type(inst.args[0]).rank() == 0) guard += " && t == 0";
+  else if (s.repeated()) guard += fmt::format(" && t < {}", s.size);
+  else if (s.ragged()) guard += fmt::format(" && {} < {}", s.element("r"), s.size);
+  before_write(inst.ref);
+  sync();  // what other threads stored there comes first
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) atomic_sum({} + {}, {});", s.registers(), guard,
+                  buffer(inst.ref), at(inst.args[1]), at(inst.args[0])));
+}
+
+/// Renders an atomic addition. Of floats, one thread adds the lanes in ascending order, so that the sums of a program
+/// are the same in every run.
 void Renderer::atomic_add(const Inst& inst) {
   const Dtype t = type(inst.args[0]).dtype;
+  if (is_integer(t)) return add_integers(inst);
   const int64_t n = type(inst.args[0]).size();
   before_write(inst.ref);
   sync();

@@ -139,6 +139,7 @@ class Renderer {
 
   // render_memory.cpp: the rest
   void atomic_add(const Inst& inst);
+  void add_integers(const Inst& inst);
   void prefetch(const Inst& inst);
   static std::string low_sum(Dtype t, std::span<const std::string> args);
   bool shared_pattern(kernel::Ref ref) const;

@@ -28,6 +28,7 @@ void Grouper::find_roots() {
     if (const NodeId cache = kv_append(ir_, users_, id); cache >= 0) kv_caches_[id] = cache, appends_.insert(cache);
   for (const DotRegion& region : dots_) mark_operands_of(region);
   find_sorted_rows();
+  count_gathered_points();
   for (NodeId id = 0; id < ir_.size(); ++id) mark_operands(id);
   mark_sorted_rows();
   if (target_) mark_scatter_rows();
@@ -133,14 +134,28 @@ void Grouper::mark_operands(NodeId id) {
     for (NodeId operand : node.inputs) operands.push_back(memory_of(ir_, strides_, base_root_, operand, true));
     for (NodeId operand : operands) mark(operand);
   }
-  if (node.op == Op::gather && !sorted_rows_.contains(id)) {
-    const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
-    if (is_elementwise(ir_[base].op) || ir_[base].op == Op::gather || ir_[base].op == Op::random_bits) mark(base);
-    // A small part of a large array is gathered into its own buffer, so that the large one need not stay alive until
-    // the gather's readers run.
-    if (!is_leaf(ir_, base) && volume(ir_[base].type.shape) >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape)))
-      mark(id);
-  }
+  if (node.op == Op::gather && !sorted_rows_.contains(id)) mark_gathered(id);
+}
+
+/// Counts the elements that gathers take of each value.
+void Grouper::count_gathered_points() {
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (ir_[id].op == Op::gather)
+      gathered_points_[operand_base(ir_, strides_, base_root_, ir_[id].inputs[0])] += volume(ir_[id].type.shape);
+}
+
+/// Marks what a gather reads from memory. A value of which gathers take fewer elements than it has is computed where it
+/// is taken, which takes fewer operations than storing it, and less memory.
+void Grouper::mark_gathered(NodeId id) {
+  const IrNode& node = ir_[id];
+  const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
+  const int64_t elements = volume(ir_[base].type.shape);
+  const bool computes = is_elementwise(ir_[base].op) || ir_[base].op == Op::gather;
+  if (computes && gathered_points_[base] < elements) return;
+  if (computes || ir_[base].op == Op::random_bits) mark(base);
+  // A small part of a large array is gathered into its own buffer, so that the large one need not stay alive until
+  // the gather's readers run.
+  if (!is_leaf(ir_, base) && elements >= std::max<int64_t>(1 << 20, 64 * volume(node.type.shape))) mark(id);
 }
 
 /// Marks the vector of a GEMV (rewrite/gemv.h) as a root, in its narrow dtype: every program of the GEMV reads it, so

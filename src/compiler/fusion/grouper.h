@@ -63,6 +63,8 @@ class Grouper {
   void find_region(NodeId dot, const NodeCounts& outputs);
   void mark_operands_of(const DotRegion& region);
   void mark_operands(NodeId id);
+  void mark_gathered(NodeId id);
+  void count_gathered_points();
   void mark_gemv_vector(NodeId reduction);
   void mark_gemv_result(NodeId reduction, const NodeCounts& outputs);
   void mark_scatter_rows();
@@ -160,6 +162,7 @@ class Grouper {
   std::vector<std::optional<DotPlan>> dot_plans_;  // of each of these, once it was assigned to a group
   std::map<NodeId, size_t> dot_of_;                // by result of one of these: its number
   std::map<NodeId, ScatterRows> scatter_rows_;     // by scatter
+  std::map<NodeId, int64_t> gathered_points_;      // by what gathers read: the elements that they take of it
   std::set<NodeId> sorted_rows_;                   // gathers of rows that sorted scatters alone read
   std::vector<std::vector<NodeId>> calls_;         // by call: the nodes of its results, ascending
   IndexedVector<NodeId, int> call_of_;             // by node; -1 for others

@@ -41,6 +41,8 @@ struct Sizes {
   double flops = 0;  // per point of the domain
 };
 
+int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
 int64_t power_of_two_at_least(int64_t n) {
   int64_t p = 1;
   while (p < n) p *= 2;
@@ -108,15 +110,16 @@ int64_t state_bytes(const Ir& ir, const Group& group) {
 }
 
 /// Lets the warps of a block, or of a cluster's blocks, share columns, so that one launch reduces them. Returns false,
-/// and changes nothing, if that does not pay or a later pass needs the reductions of whole columns.
+/// and changes nothing, if that does not pay or a later pass needs the reductions of whole columns. `matrices`: of
+/// which each has such columns.
 bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group& group, int64_t length,
-                   const target::Target& target) {
+                   int64_t matrices, const target::Target& target) {
   const int64_t bytes = state_bytes(ir, group);
   if (reads_again(group, root_passes(ir, grouping, group))) return false;
-  ColumnParts shared = parts_of_columns(length, s.lane_extent, target);
+  ColumnParts shared = parts_of_columns(length, s.lane_extent, matrices, target);
   const bool states = std::any_of(group.roots.begin(), group.roots.end(),
                                   [&](const Root& r) { return r.kind == RootKind::reduce && has_results(ir[r.node]); });
-  const int64_t panels = (s.lane_extent + shared.width - 1) / shared.width;
+  const int64_t panels = matrices * divided(s.lane_extent, shared.width);
   const bool several = panels * (shared.parts / warps_of_column_block) > target.machine().processors;
   const int64_t most = states && several ? most_state_bytes : most_part_bytes;
   while (shared.parts > 1 && shared.parts * shared.width * bytes > most) shared.parts /= 2;
@@ -160,20 +163,22 @@ int64_t most_kept_bytes(const target::Target& target) {
 
 /// A warp's tile is wide enough to be read at full bandwidth. A cluster has enough blocks to give each SM at most one
 /// (an SM that gets two of them leaves another idle), and blocks have more warps if there are few of them.
-ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target) {
-  constexpr int64_t width = 128, most_blocks = 8, most_warps = 32, warps = warps_of_column_block, least_length = 32,
+ColumnParts parts_of_columns(int64_t length, int64_t columns, int64_t matrices, const target::Target& target) {
+  constexpr int64_t widest = 128, most_blocks = 8, most_warps = 32, warps = warps_of_column_block, least_length = 32,
                     few_of_warp = 8192, most_panels = 1024;
+  const int64_t width = std::min(widest, power_of_two_at_least(columns)), panels = matrices * divided(columns, width);
   const int64_t processors = target.machine().processors, few = processors * 6 / 11;  // half of the SMs would idle
-  const int64_t most = std::min(most_blocks, target.machine().max_cluster), panels = (columns + width - 1) / width;
-  if (most < 2 || columns < width / 2 || panels > most_panels) return {};
-  if (length * columns <= few_elements) return parts_of_short_columns(length, columns);
+  const int64_t most = std::min(most_blocks, target.machine().max_cluster);
+  if (most < 2 || columns < (matrices > 1 ? widest / 4 : widest / 2) || panels > most_panels) return {};
+  if (matrices * length * columns <= few_elements) return parts_of_short_columns(length, columns);
   int64_t blocks = 1;
   while (2 * blocks <= most && 2 * blocks * panels <= processors) blocks *= 2;
   int64_t parts = blocks * (blocks == most_blocks && blocks * panels <= few ? most_warps
                             : panels >= 2 * processors                      ? warps / 2
                                                                             : warps);
   while (parts > 1 && length / parts < least_length) parts /= 2;
-  const bool enough = 2 * panels * parts >= processors * warps || length * columns <= panels * parts * few_of_warp;
+  const bool enough =
+      2 * panels * parts >= processors * warps || matrices * length * columns <= panels * parts * few_of_warp;
   return enough && parts > 1 ? ColumnParts{width, parts} : ColumnParts{};
 }
 
@@ -310,8 +315,6 @@ DomainView view_of(const Group& group, int cut) {
   return view;
 }
 
-int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 /// Makes divisions of the numbers.
 Schedule schedule_of(const Sizes& s, const DomainView& view, const Group& group) {
   Schedule out;
@@ -381,8 +384,8 @@ Sizes sized_for_gpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const
   } else if (s.kind == RowClass::row && all_static(group.domain)) {
     share_row(s, analysis, ir, grouping, group, rows, target);
   }
-  if (s.kind == RowClass::column && s.lane_axes == static_cast<int>(view.rows.size()) && all_static(group.domain) &&
-      share_columns(s, ir, grouping, group, extent_of(view.inner), target))
+  if (s.kind == RowClass::column && s.lane_axes > 0 && all_static(group.domain) &&
+      share_columns(s, ir, grouping, group, extent_of(view.inner), rows / std::max<int64_t>(1, s.lane_extent), target))
     return s;
   return with_halves(s, analysis, group);
 }

@@ -35,8 +35,9 @@ bool gemv_only(const Ir& ir, const Group& group);
 struct ColumnParts {
   int64_t width = 1, parts = 1;
 };
-/// Returns how warps share `columns` columns of `length` elements each, all of which are reduced.
-ColumnParts parts_of_columns(int64_t length, int64_t columns, const target::Target& target);
+/// Returns how warps share `columns` adjacent columns of `length` elements each, all of which are reduced, of each of
+/// `matrices`.
+ColumnParts parts_of_columns(int64_t length, int64_t columns, int64_t matrices, const target::Target& target);
 
 /// Splits axes of a map's domain where reads divide them. Returns whether there were any.
 bool split_where_divided(const Ir& ir, const Grouping& grouping, Group& group);

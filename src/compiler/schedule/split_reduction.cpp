@@ -371,11 +371,11 @@ class ReductionSplitter : StateRewriter {
     const bool with_matmul =
         run.first == 0 && !run.innermost && run.length % kernel::rows_of_a_sum == 0 && of_matmul(node.inputs[0]);
     if (!with_matmul && !beside_rows && !run.innermost && run.first == 0 && in_memory &&
-        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, target_).parts > 1)
+        (id < 0 || !of_whole_row(id)) && parts_of_columns(run.length, kept, 1, target_).parts > 1)
       return add_state(std::move(node));  // warps share the columns (lower/loops/columns.cpp)
     const int64_t count = with_matmul   ? divisor(run, operand.shape, run.length / kernel::rows_of_a_sum)
                           : beside_rows ? of_rows
-                                        : balanced(run, operand.shape, parts(run, kept, in_memory));
+                                        : parts_by_load(run, operand.shape, kept, in_memory);
     if (count <= 1) return add_state(std::move(node));
     const Dtype result = node.type.dtype;
     for (NodeId& v : node.inputs)
@@ -397,6 +397,21 @@ class ReductionSplitter : StateRewriter {
     node.inputs = parts_of_state(over(node, run.first + 1, run.first + 2));
     IrNode rest = over(node, run.first, run.first + 1);
     return cast(reduce(-1, std::move(rest), true), result);
+  }
+
+  /// Returns the parts of any other reduction. Where the warps of blocks that share the columns of a part are as
+  /// many, a block or two for each SM are enough, and few partial results are left to combine.
+  int64_t parts_by_load(const Run& run, const Shape& shape, int64_t kept, bool in_memory) const {
+    // Half of the warps that keep memory busy: what they lose, a launch that combines many partial results costs too.
+    constexpr int64_t blocks_of_processor = 2, columns_of_block = 128, least_warps = 512;
+    const int64_t wanted = parts(run, kept, in_memory), panels = (kept + columns_of_block - 1) / columns_of_block,
+                  blocks = blocks_of_processor * target_.machine().processors / panels;
+    if (wanted > 1 && !run.innermost && run.first == 0 && blocks > 1 && blocks < wanted) {
+      const int64_t count = balanced(run, shape, blocks);
+      const int64_t warps = count * parts_of_columns(run.length / count, kept, count, target_).parts;
+      if (warps >= std::max(wanted, least_warps / panels)) return count;
+    }
+    return balanced(run, shape, wanted);
   }
 
   /// Adds the reduction of each part, all components of its state.

@@ -171,6 +171,13 @@ void add_movement(List& list) {
   list.add("gather and scale", forward([](const Arrays& in) { return take(in[0], in[1], 0) * in[2]; }),
            {list.type({50257, 768}), ids, list.type({768})}, {list.type({9, 37}), few, list.type({37})})
       .sparse = {0};
+  list.add("gather of a computed table", forward([](const Arrays& in) { return take(exp(in[0]) * in[1], in[2], 0); }),
+           {list.type({50257, 768}), list.type({768}), ids}, {list.type({9, 37}), list.type({37}), few})
+      .sparse = {0};
+  list.add("counts of numbers", forward([](const Arrays& in) {
+             return scatter_add(in[0], in[1], ones({in[1].shape(0), 1}, in[0].dtype()), 0);
+           }),
+           {list.type({1000}), {{1 << 20}, int32}}, {list.type({9}), few}, 2);
   list.add("scatter of rows", forward([](const Arrays& in) {
              return scatter_add(in[0], in[1], reshape(in[2], {in[2].shape(0), 1, in[2].shape(1)}), 0);
            }),

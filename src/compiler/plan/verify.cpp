@@ -30,6 +30,21 @@ void add_written(const kernel::Block& block, std::set<kernel::Ref>& written) {
   }
 }
 
+/// Returns whether instructions read a buffer before any has stored something there, in their order. `stored`: whether
+/// one before them has.
+bool reads_first(const kernel::Block& block, kernel::Ref ref, bool& stored) {
+  for (const kernel::Inst& inst : block.insts) {
+    const bool names = inst.ref == ref;
+    if (names && !stored &&
+        (inst.op == kernel::Op::load || inst.op == kernel::Op::gather || inst.op == kernel::Op::atomic_add))
+      return true;
+    stored = stored || (names && (inst.op == kernel::Op::store || inst.op == kernel::Op::scatter));
+    for (const kernel::Block& inner : inst.blocks)
+      if (reads_first(inner, ref, stored)) return true;
+  }
+  return false;
+}
+
 class StepVerifier {
  public:
   StepVerifier(const Ir& ir, const Grouping& grouping, const Ordering& ordering, const StepPlan& plan)
@@ -175,6 +190,10 @@ class StepVerifier {
         require(param.written == results.contains(node), "a kernel writes its groups' results and nothing else", node);
         require(!param.written || written.contains(static_cast<kernel::Ref>(k)), "a kernel stores each of its results",
                 node);
+        bool stored = false;
+        require(!param.written || memory_.in_memory_of(node) >= 0 ||
+                    !reads_first(kernel.body, static_cast<kernel::Ref>(k), stored),
+                "a kernel reads of a new array only what it has stored there", node);
         require(!param.written || !is_leaf(ir_, node) || updated_.contains(node),
                 "an input is written only where it is updated", node);
         require(!param.constant || may_be_constant(step, param, node),

@@ -145,6 +145,14 @@ const std::vector<Fault> faults{
      }},
     {"a result that no instruction stores", "norm", "a kernel stores each of its results",
      [](Compilation& c) { drop_stores(c.steps.kernels[step(c, Step::Kind::launch).kernel].body); }},
+    {"a result that is read before it is stored", "norm", "a kernel reads of a new array only what it has stored",
+     [](Compilation& c) {
+       const Step& s = step(c, Step::Kind::launch);
+       kernel::Inst load{.op = kernel::Op::load};
+       load.ref = static_cast<kernel::Ref>(param(c, s, true));
+       std::vector<kernel::Inst>& body = c.steps.kernels[s.kernel].body.insts;
+       body.insert(body.begin(), std::move(load));
+     }},
     {"a result that a kernel does not write", "norm", "a kernel writes its groups' results and nothing else",
      [](Compilation& c) {
        const Step& s = step(c, Step::Kind::launch);

@@ -272,7 +272,10 @@ void TransposedLowering::plane() {
   emit_.bind_lanes(v_.var, first_lane_, width_, lane_limit_);
   const Expr both[] = {u_.var, v_.var};
   std::set<std::pair<NodeId, const ix::Node*>> seen;
+  std::set<NodeId> made;  // here, and not loaded
+  for (const Root& root : group_.roots) made.insert(root.node);
   loads([&](NodeId node, Expr offset) {
+    if (made.contains(node)) return;
     const auto form = ix::affine(offset, both);
     const int64_t along_u = form->coefficients[0], along_v = form->coefficients[1];
     if ((along_u == 0 && along_v == 0) || !seen.insert({node, offset.get()}).second) return;

@@ -56,6 +56,8 @@ struct LoweredRoutine {
   kernel::Routine routine;
   std::vector<NodeId> operands;  // the nodes whose buffers the routine's operands are
 };
+/// Returns kernels that run one after the other. Parameters of no node are one buffer of `scratch_bytes`.
+LoweredRoutine routine_of(std::vector<Lowered> kernels, int64_t scratch_bytes);
 
 /// What lowering knows about the program around a group. `buffer_owner[node]`: the node whose buffer a root lies in
 /// (itself, or the input that it updates in place). `has_buffer[node]`: the root is read outside its own group, so it

@@ -27,29 +27,9 @@ class SortedScatterLowering {
                                  volume(n_.type.shape) / std::max<int64_t>(1, n_.type.shape[0].bound()), n_.type.dtype,
                                  most_lanes} {}
 
-  LoweredRoutine run() {
-    out_.routine.scratch = {sizes_.parts() * sizes_.sum().size()};
-    std::vector<Lowered> both{chunks(), runs()};
-    for (const Lowered& lowered : both)
-      for (const NodeId node : lowered.params)
-        if (node >= 0 && operand_index(node) == out_.operands.size()) out_.operands.push_back(node);
-    for (Lowered& lowered : both) add(std::move(lowered));
-    return std::move(out_);
-  }
+  LoweredRoutine run() { return routine_of({chunks(), runs()}, sizes_.parts() * sizes_.sum().size()); }
 
  private:
-  size_t operand_index(NodeId node) const {
-    return static_cast<size_t>(std::find(out_.operands.begin(), out_.operands.end(), node) - out_.operands.begin());
-  }
-
-  void add(Lowered lowered) {
-    std::vector<int> buffers;
-    for (const NodeId node : lowered.params)
-      buffers.push_back(static_cast<int>(node >= 0 ? operand_index(node) : out_.operands.size()));
-    out_.routine.launches.push_back({out_.routine.kernels.size(), std::move(buffers), {}, lowered.grid});
-    out_.routine.kernels.push_back(std::move(lowered.kernel));
-  }
-
   /// Returns the function that loads ids, which lie in `point`'s place of the list.
   SortedRowsProgram::Key key_of(Emitter& emit, Expr point) const {
     return [this, &emit, point](Value at) {
@@ -119,7 +99,6 @@ class SortedScatterLowering {
   const NodeId node_;
   const IrNode& n_;
   kernel::SortedRows sizes_;
-  LoweredRoutine out_;
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 // part of the updates to a table in shared memory by atomic additions. The second kernel adds up the tables.
 #include <algorithm>
 #include <bit>
-#include <utility>
+#include <functional>
+#include <span>
 
 #include "compiler/lower/emit.h"
 #include "compiler/rewrite/sort_scatter.h"
@@ -35,29 +36,9 @@ class TableScatterLowering {
         tables_(std::clamp<int64_t>(updates_ / std::max(at_once, updates_of_cell * cells_), 1,
                                     programs_of_processor * cx.target.machine().processors)) {}
 
-  LoweredRoutine run() {
-    out_.routine.scratch = {tables_ * cells_ * sum_.size()};
-    std::vector<Lowered> both{fill_tables(), add_tables()};
-    for (const Lowered& lowered : both)
-      for (const NodeId node : lowered.params)
-        if (node >= 0 && operand_index(node) == out_.operands.size()) out_.operands.push_back(node);
-    for (Lowered& lowered : both) add(std::move(lowered));
-    return std::move(out_);
-  }
+  LoweredRoutine run() { return routine_of({fill_tables(), add_tables()}, tables_ * cells_ * sum_.size()); }
 
  private:
-  size_t operand_index(NodeId node) const {
-    return static_cast<size_t>(std::find(out_.operands.begin(), out_.operands.end(), node) - out_.operands.begin());
-  }
-
-  void add(Lowered lowered) {
-    std::vector<int> buffers;
-    for (const NodeId node : lowered.params)
-      buffers.push_back(static_cast<int>(node >= 0 ? operand_index(node) : out_.operands.size()));
-    out_.routine.launches.push_back({out_.routine.kernels.size(), std::move(buffers), {}, lowered.grid});
-    out_.routine.kernels.push_back(std::move(lowered.kernel));
-  }
-
   /// Emits body(first cell, cells left) for tiles of a table.
   void each_tile(kernel::Builder& b, const std::function<void(Value, Value)>& body) const {
     b.loop(b.index(0), b.index(cells_), b.index(at_once), {}, [&](Value cell, const std::vector<Value>&) {
@@ -147,7 +128,6 @@ class TableScatterLowering {
   const bool counts_;
   const Dtype sum_;
   const int64_t cells_, updates_, tables_;
-  LoweredRoutine out_;
 };
 
 }  // namespace

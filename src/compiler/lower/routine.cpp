@@ -1,0 +1,25 @@
+#include <algorithm>
+#include <utility>
+
+#include "compiler/lower/lower.h"
+
+namespace weft::compiler {
+
+LoweredRoutine routine_of(std::vector<Lowered> kernels, int64_t scratch_bytes) {
+  LoweredRoutine out;
+  out.routine.scratch = {scratch_bytes};
+  const auto position = [&](NodeId node) { return std::find(out.operands.begin(), out.operands.end(), node); };
+  for (const Lowered& lowered : kernels)
+    for (const NodeId node : lowered.params)
+      if (node >= 0 && position(node) == out.operands.end()) out.operands.push_back(node);
+  for (Lowered& lowered : kernels) {
+    std::vector<int> buffers;  // the scratch follows the operands
+    for (const NodeId node : lowered.params)
+      buffers.push_back(static_cast<int>(node >= 0 ? position(node) - out.operands.begin() : std::ssize(out.operands)));
+    out.routine.launches.push_back({out.routine.kernels.size(), std::move(buffers), {}, lowered.grid});
+    out.routine.kernels.push_back(std::move(lowered.kernel));
+  }
+  return out;
+}
+
+}  // namespace weft::compiler

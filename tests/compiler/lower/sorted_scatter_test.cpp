@@ -1,4 +1,5 @@
 // Scatters that add whole rows in a fixed order: ids are sorted once, and the kernel that adds the rows computes them.
+#include <cmath>
 #include <random>
 
 #include "compiler/pipeline.h"
@@ -169,6 +170,15 @@ TEST_CASE("sums that any order gives are added to tables of programs: integers, 
         CHECK(sorts(*program) == 0);
         CHECK(program->print("plan").find("scatter_tables") != std::string::npos);
       }
+}
+
+TEST_CASE("a counted number that is not finite changes nothing where it is not added") {
+  const Value ids = param({8200}, int32), base = param({nodes});
+  for (const double number : {double{INFINITY}, double{NAN}}) {
+    const Value updates = full({8200}, float32, Number::of_real(number));
+    const auto program = checked({{ids, base}, {add_rows(base * -0.0, ids, updates)}}, Ids::few);
+    CHECK(program->print("plan").find("scatter_tables") != std::string::npos);
+  }
 }
 
 TEST_CASE("tables are for sums of any order that fit the shared memory, on GPUs") {

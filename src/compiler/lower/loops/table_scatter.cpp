@@ -110,13 +110,19 @@ class TableScatterLowering {
                                 return std::vector<Value>{b.add(carried[0], more)};
                               })[0];
     const Dtype computed = compute_dtype(n_.type.dtype);
-    Value sum = b.cast(b.reduce(kernel::Reducer::sum, sums, 0), computed);
+    const Value total = b.reduce(kernel::Reducer::sum, sums, 0);
+    Value sum = b.cast(total, computed);
     if (counts_) {
       std::vector<Expr> first(cx_.ir[n_.inputs[2]].type.shape.size(), group_.cx->constant(0));
       sum = b.mul(sum, b.broadcast(emit.value(n_.inputs[2], first), {part}));
     }
     const Value before = b.cast(b.load(result, cell, {part}, {1}, {left}), computed);
-    b.store(result, b.cast(b.add(before, sum), n_.type.dtype), cell, {1}, {left});
+    Value after = b.add(before, sum);
+    if (counts_) {  // what nothing is added to keeps its bits: 0 times infinity is no number
+      const Value none = b.scalar(ScalarOp::eq, {total, b.constant(sum_, Number::of_int(0), {part})});
+      after = b.select(none, before, after);
+    }
+    b.store(result, b.cast(after, n_.type.dtype), cell, {1}, {left});
     return emit.finish((cells_ + part - 1) / part, static_cast<double>(tables_ * cells_));
   }
 

@@ -111,3 +111,16 @@ TEST_CASE("both words of a Threefry call are used where the halves of the words 
   CHECK(odd.calls == 1);
   CHECK(even.programs <= odd.programs * 3 / 4);
 }
+
+TEST_CASE("words that a gather takes a part of are computed where it takes them") {
+  InterpretedMachine gpu(weft::test::SimtTarget().machine());
+  const Value key = param({2}, uint32), x = param({61, 40}), ids = param({7}, int32);
+  const Value made = graph::select(kept(key, {61, 40}), x * 2.0, zeros_like(x));
+  const Graph rows_of{{key, x, ids}, {take(made, ids, 0)}};
+  std::vector<HostTensor> inputs = inputs_of(rows_of);
+  inputs[2].data.clear();
+  for (const int64_t id : {3, -1, 60, 0, 3, 17, 25}) inputs[2].data.push_back(Number::of_int(id));
+  const auto expected = evaluate_reference(rows_of, inputs);
+  for (target::Target* target : {static_cast<target::Target*>(&gpu), &target::cpu()})
+    CHECK(difference(run(rows_of, inputs, *target)[0], expected[0], 0) == "");
+}

@@ -404,12 +404,15 @@ class ReductionSplitter : StateRewriter {
   int64_t parts_by_load(const Run& run, const Shape& shape, int64_t kept, bool in_memory) const {
     // Half of the warps that keep memory busy: what they lose, a launch that combines many partial results costs too.
     constexpr int64_t blocks_of_processor = 2, columns_of_block = 128, least_warps = 512;
-    const int64_t wanted = parts(run, kept, in_memory), panels = (kept + columns_of_block - 1) / columns_of_block,
-                  blocks = blocks_of_processor * target_.machine().processors / panels;
-    if (wanted > 1 && !run.innermost && run.first == 0 && blocks > 1 && blocks < wanted) {
-      const int64_t count = balanced(run, shape, blocks);
-      const int64_t warps = count * parts_of_columns(run.length / count, kept, count, target_).parts;
-      if (warps >= std::max(wanted, least_warps / panels)) return count;
+    const int64_t wanted = parts(run, kept, in_memory);
+    if (wanted > 1 && kept > 0 && !run.innermost && run.first == 0) {
+      const int64_t panels = (kept + columns_of_block - 1) / columns_of_block;
+      const int64_t blocks = blocks_of_processor * target_.machine().processors / panels;
+      if (blocks > 1 && blocks < wanted) {
+        const int64_t count = balanced(run, shape, blocks);
+        const int64_t warps = count * parts_of_columns(run.length / count, kept, count, target_).parts;
+        if (warps >= std::max(wanted, least_warps / panels)) return count;
+      }
     }
     return balanced(run, shape, wanted);
   }

@@ -168,7 +168,7 @@ TEST_CASE("long cumulative reductions of few rows are computed in parts where on
   for (bool across : {false, true})
     for (int64_t n : {int64_t{200}, across ? int64_t{1001} : int64_t{17001}, across ? int64_t{1024} : int64_t{20480}})
       for (int switches = static_cast<int>(n % 2);
-           switches<8; switches += n> 200 ? weft::test::sanitized ? 4 : 3 : 1) {  // long ones take seconds to compile
+           switches<8; switches += n> 200 ? weft::test::sanitized ? 7 : 5 : 1) {  // long ones take seconds to compile
         const bool backwards = switches & 1, exclusive = switches & 2, logs = switches & 4;
         const Value x = parameter({across ? Shape{n, 5} : Shape{2, n}, n % 2 ? float32 : float64}),
                     y = parameter({x.shape(), int32}), b = parameter({x.shape(), bfloat16});

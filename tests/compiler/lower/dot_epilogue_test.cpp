@@ -411,7 +411,7 @@ TEST_CASE("a generated matmul widens and dequantises an operand as it loads it: 
     for (const Dtype t : {float32, bfloat16, float16})
       for (const Extents& n : {Extents{24, 21, 40}, {3, 67, 40}, {200, 130, 150}, {130, 300, 70}, {40, 96, 72}})
         for (const Computed& c : computed) {
-          if (c.from == t || (c.grouped && n.depth % 2 != 0)) continue;    // groups of 10 or 32
+          if (c.from == t || (c.grouped && n.depth % 2 != 0)) continue;      // groups of 10 or 32
           if (++count % 11 > 0 || !weft::test::taken(count / 11)) continue;  // compiling takes most of the time
           const bool transposed = count % 2 == 0, left = count % 3 == 0;
           CAPTURE(c.name);

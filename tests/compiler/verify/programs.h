@@ -25,6 +25,31 @@ using graph::Values;
 
 inline Value param(Shape shape, Dtype dtype = float32) { return graph::parameter({std::move(shape), dtype}); }
 
+/// The CPU with as many vector registers as attention of the compiler's own takes, which not every CPU has.
+class WideCpu final : public target::Target {
+ public:
+  WideCpu() {
+    machine_ = target::cpu().machine();
+    machine_.vector_registers = 32;
+  }
+  std::string fingerprint() const override { return "wide " + target::cpu().fingerprint(); }
+  std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
+    return target::cpu().compile(kernels);
+  }
+  std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
+    return target::cpu().library(desc);
+  }
+  std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {
+    return target::cpu().call(desc);
+  }
+  target::CompileStats stats() const override { return {}; }
+};
+
+inline target::Target& wide_cpu() {
+  static WideCpu target;
+  return target;
+}
+
 inline target::Target& simt() {
   static test::SimtTarget target;
   return target;
@@ -198,7 +223,7 @@ inline Sample sample_program(const std::string& name) {
       {"gpu singles", {singles, true}},
   };
   const auto& [make, gpu] = all.at(name);
-  return {make(), gpu ? &simt() : &target::cpu()};
+  return {make(), gpu ? &simt() : &wide_cpu()};
 }
 
 /// Runs the passes on a program, up to and with the one that is named.

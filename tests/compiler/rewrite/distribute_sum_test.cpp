@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "compiler/lower/planned.h"
 #include "compiler/rewrite/simplify.h"
 #include "compiler/rewrite/sum_terms.h"
 #include "compiler/simt_target.h"
@@ -236,10 +237,11 @@ TEST_CASE("sums of centred values keep their digits where the mean is large") {
 
 TEST_CASE("sums of random expressions differ from float64 by a small part of the sum of their terms' magnitudes") {
   int64_t distributed = 0;
-  for (uint64_t seed = 0; seed < static_cast<uint64_t>(weft::test::some_of(48)); ++seed) {
+  for (uint64_t seed = 0; seed < 48; ++seed) {
     CAPTURE(seed);
     const auto graph_of = [&](Dtype t) { return Expressions(seed, t, false).graph(); };
     distributed += !sums_to_distribute(eliminate_dead_code(simplify(import({graph_of(float32), {}, {}})))).empty();
+    if (seed % 3 > 0 || !weft::test::taken(static_cast<int64_t>(seed / 3))) continue;  // compiling takes seconds
     const std::vector<HostTensor> in = Expressions::inputs(seed);
     const std::vector<HostTensor> magnitudes =
         evaluate_reference(Expressions(seed, float64, true).graph(), widened(in));
@@ -249,12 +251,12 @@ TEST_CASE("sums of random expressions differ from float64 by a small part of the
             return magnitudes[k / width].data[k % width].real();
           }) < 2e-6);
   }
-  CHECK(distributed >= weft::test::some_of(12));
+  CHECK(distributed >= 12);
 }
 
 TEST_CASE("short lines with an edge are made of long tiles, where there are many of them") {
   const Value x = graph::parameter({{600, 28, 28, 1}, float32});
-  weft::test::SimtTarget target;
+  Interpreted target;
   const auto program = build({{{x}, {graph::pad(x, {0, 1, 1, 0}, {0, 1, 1, 0})}}, {}, {}}, target);
   const std::string plan = program->print("plan");
   const size_t at = plan.find(" grid ");

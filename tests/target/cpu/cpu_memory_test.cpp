@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "target/cpu/codegen/compile.h"
 #include "target/cpu/cpu_support.h"
 
 using namespace weft;
@@ -111,6 +112,26 @@ TEST_CASE("what a limit leaves out is never touched") {
       }
     }
   munmap(memory, 4 * page);
+}
+
+TEST_CASE("no access by mask has a branch for each lane, whatever the instruction set lacks") {
+  for (const char* isa : instruction_sets) {
+    if (!cpu_target(isa)) continue;
+    for (Dtype t : {bool_, bfloat16, float32, float64}) {
+      Builder b("masked");
+      const Ref x = b.param("x", t, false), y = b.param("y", t, true);
+      const Value n = b.symbol("n"), lanes = b.arange(256), inside = b.lt(lanes, b.broadcast(n, {256}));
+      b.store(y, b.load(x, b.index(0), {256}, {1}, {n}), b.index(0), {1}, {n});
+      b.scatter(y, b.gather(x, lanes, inside), b.add(lanes, b.broadcast(n, {256})), inside);
+      target::CodeGenerator g(cpu_target(isa)->isa());
+      const std::string text = g.assembly(expand(b.finish()), "masked");
+      size_t labels = 0;
+      for (size_t at = 0; (at = text.find("\n.LBB", at)) != std::string::npos; ++at) ++labels;
+      CAPTURE(isa);
+      CAPTURE(dtype_name(t));
+      CHECK(labels < 32);
+    }
+  }
 }
 
 TEST_CASE("gather, scatter and atomic add") {

@@ -31,6 +31,7 @@ Isa with_vectors(std::string name, std::string cpu, std::string features, bool a
   isa.gathers = avx2;
   isa.scatters = isa.range = isa.scales = avx512;
   isa.half = avx2;
+  if (avx2) isa.masked_bytes = avx512 ? 1 : 4;
   return isa;
 }
 

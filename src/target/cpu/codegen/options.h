@@ -18,12 +18,15 @@ struct Isa {
   std::string features;  // LLVM's feature list
   int vector_bits = 128;
   bool gathers = false;   // vector gathers of 4- and 8-byte elements
-  bool scatters = false;  // vector scatters of the same
-  bool half = false;      // conversion between float16 and float32 in hardware
-  bool tiles = false;     // matmuls of bfloat16 on tiles (AMX)
-  bool bf16 = false;      // conversion from float32 to bfloat16 in hardware
-  bool scales = false;    // vscalefps: ldexp is one instruction
-  bool range = false;     // vrangeps: orders ±0 in max and min by one instruction
+  bool scatters = false;  // vector scatters of the same, and gathers by mask
+  // The smallest element, in bytes, of which vectors are loaded and stored by mask. LLVM makes a branch for each lane
+  // of what the processor lacks, and takes time with the square of the lanes for it.
+  int masked_bytes = 16;
+  bool half = false;    // conversion between float16 and float32 in hardware
+  bool tiles = false;   // matmuls of bfloat16 on tiles (AMX)
+  bool bf16 = false;    // conversion from float32 to bfloat16 in hardware
+  bool scales = false;  // vscalefps: ldexp is one instruction
+  bool range = false;   // vrangeps: orders ±0 in max and min by one instruction
 };
 
 /// Sets the instruction set of this process's CPU target and of the libraries that it calls. Call it once, before

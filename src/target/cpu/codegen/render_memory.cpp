@@ -57,12 +57,70 @@ IrValue Renderer::spare(Dtype t, bool for_stores) {
   return slot;
 }
 
+IrValue Renderer::spare_row(Dtype t, int64_t lanes) {
+  const int64_t bytes = t.size() * lanes;
+  IrValue& slot = spare_rows_[bytes];
+  if (!slot) slot = ir_.local(ir_.i8, bytes, 64);
+  return slot;
+}
+
 IrValue Renderer::tagged(IrValue access, Ref ref) {
   if (is_local(ref)) return access;
   const std::string kind = written(ref) ? "alias.scope" : "noalias";
   LLVMSetMetadata(access, LLVMGetMDKindIDInContext(ir_.context, kind.data(), static_cast<unsigned>(kind.size())),
                   written_scope_);
   return access;
+}
+
+// ---------------------------------------------------------------- lanes without masks
+
+// Returns how many lanes of a row exist.
+IrValue Renderer::existing(const Guard& g, int64_t lanes) {
+  IrValue count = ir_.index(lanes);
+  if (g.limit) count = ir_.intrinsic("llvm.smax", {ir_.intrinsic("llvm.smin", {g.limit, count}), ir_.index(0)});
+  return g.row ? ir_.select(g.row, count, ir_.index(0)) : count;
+}
+
+// Copies elements begin … end - 1 one by one; `ref` is the buffer of one side.
+void Renderer::copy_lanes(Ref ref, IrValue to, IrValue from, IrValue begin, IrValue end) {
+  const IrType element = memory_element(ref_dtype(ref));
+  const unsigned align = static_cast<unsigned>(ref_dtype(ref).size());
+  const LLVMBasicBlockRef before = ir_.here(), body = ir_.block("lane"), after = ir_.block("lanes");
+  LLVMBuildCondBr(ir_.b, ir_.compare(LLVMIntSLT, begin, end), body, after);
+  ir_.go(body);
+  const IrValue k = LLVMBuildPhi(ir_.b, ir_.i64, "");
+  ir_.store(ir_.load(element, ir_.at(element, from, k), align), ir_.at(element, to, k), align);
+  IrValue values[] = {begin, ir_.add(k, ir_.index(1))};
+  LLVMBasicBlockRef blocks[] = {before, body};
+  LLVMAddIncoming(k, values, blocks, 2);
+  LLVMBuildCondBr(ir_.b, ir_.compare(LLVMIntSLT, values[1], end), body, after);
+  ir_.go(after);
+}
+
+// Loads the lanes that exist, and takes the others from `left_out`, by a row on the stack. A whole row that may not
+// exist is loaded from there.
+IrValue Renderer::load_lanes(Ref ref, IrValue first, IrValue left_out, const Guard& g, bool backwards) {
+  const IrType row = LLVMTypeOf(left_out);
+  const int64_t n = ir_.lanes(left_out);
+  const unsigned align = static_cast<unsigned>(ref_dtype(ref).size());
+  const IrValue slot = spare_row(ref_dtype(ref), n);
+  ir_.store(left_out, slot, align);
+  if (!g.limit) return ir_.load(row, ir_.select(g.row, first, slot), align);
+  const IrValue count = existing(g, n);
+  copy_lanes(ref, slot, first, backwards ? ir_.sub(ir_.index(n), count) : ir_.index(0),
+             backwards ? ir_.index(n) : count);
+  return ir_.load(row, slot, align);
+}
+
+void Renderer::store_lanes(Ref ref, IrValue value, IrValue address, const Guard& g) {
+  const unsigned align = static_cast<unsigned>(ref_dtype(ref).size());
+  const IrValue slot = spare_row(ref_dtype(ref), ir_.lanes(value));
+  if (!g.limit) {
+    ir_.store(value, ir_.select(g.row, address, slot), align);
+    return;
+  }
+  ir_.store(value, slot, align);
+  copy_lanes(ref, address, slot, ir_.index(0), existing(g, ir_.lanes(value)));
 }
 
 // ---------------------------------------------------------------- loads
@@ -145,10 +203,12 @@ IrValue Renderer::load_row(Ref ref, IrValue address, int64_t n, int64_t stride, 
     IrValue first = back ? ir_.at(e, address, ir_.index(1 - n)) : address;
     const auto in_order = [&](IrValue v) { return back ? reversed(ir_, v) : v; };
     if (!m) return from_memory(in_order(tagged(ir_.load(row, first, t.size()), ref)), t);
+    const IrValue left_out = to_memory(rest, t);
+    if (t.size() < isa_.masked_bytes) return from_memory(in_order(load_lanes(ref, first, left_out, g, back)), t);
     // A masked load faults nowhere, but is very slow where no page is mapped, even if it loads nothing: a part of a
     // concatenation that is not there may lie far outside of its array (docs/notes/cpu-kernels.md).
     first = ir_.select(mask(g, 1, 0), first, buffers_[static_cast<size_t>(ref)]);
-    const IrValue left_out = to_memory(rest, t), there = back ? mask(g, n, t.size() * 8, true) : m;
+    const IrValue there = back ? mask(g, n, t.size() * 8, true) : m;
     return from_memory(
         in_order(tagged(ir_.masked("llvm.masked.load", row, ir_.ptr, {first, there, left_out}, 0, t.size()), ref)), t);
   }
@@ -169,6 +229,14 @@ bool gatherable(Dtype t, int64_t lanes) {
 IrValue Renderer::load_gathered(Ref ref, IrValue addresses, IrValue m, const Number& other) {
   const Dtype t = ref_dtype(ref);
   const int64_t n = ir_.lanes(addresses);
+  // Register by register: LLVM takes time with the square of the lanes for a vector that is put together lane by lane.
+  if (n > isa_.vector_bits / 8 / t.size() && n % 2 == 0) {
+    const auto half = [&](int64_t at) {
+      return load_gathered(ref, ir_.slice(addresses, at, n / 2), m ? ir_.slice(m, at, n / 2) : nullptr, other);
+    };
+    const IrValue lower = half(0);
+    return ir_.concat(lower, half(n / 2));
+  }
   const IrType e = memory_element(t), row = ir_.vec(e, n);
   const IrValue rest = splat_number(other, t, n);
   const bool hardware = isa_.gathers && gatherable(t, n);
@@ -179,10 +247,14 @@ IrValue Renderer::load_gathered(Ref ref, IrValue addresses, IrValue m, const Num
     v = from_memory(v, t);
     return m ? ir_.select(m, v, rest) : v;
   }
-  const IrValue all = m ? m : ir_.integer_splat(ir_.i1, 1, n);
-  const IrValue v =
-      ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n), {addresses, all, to_memory(rest, t)}, 0, t.size());
-  return from_memory(tagged(v, ref), t);
+  const bool by_mask = m && isa_.scatters;
+  if (m && !by_mask) addresses = ir_.select(m, addresses, ir_.splat(spare(t, false), n));
+  const IrValue all = by_mask ? m : ir_.integer_splat(ir_.i1, 1, n);
+  const IrValue read = from_memory(tagged(ir_.masked("llvm.masked.gather", row, ir_.vec(ir_.ptr, n),
+                                                     {addresses, all, to_memory(rest, t)}, 0, t.size()),
+                                          ref),
+                                   t);
+  return m && !by_mask ? ir_.select(m, read, rest) : read;
 }
 
 void Renderer::gather(const Inst& inst) {
@@ -255,6 +327,8 @@ void Renderer::store_row(Ref ref, IrValue v, IrValue address, int64_t stride, co
     tagged(ir_.store(v, m ? ir_.select(m, address, spare(t, true)) : address, t.size()), ref);
   } else if (stride != 1) {
     store_scattered(ref, v, ir_.at(memory_element(t), ir_.splat(address, n), ir_.iota(ir_.i64, n, stride)), m);
+  } else if (m && t.size() < isa_.masked_bytes) {
+    store_lanes(ref, v, address, g);
   } else if (m) {
     tagged(ir_.masked("llvm.masked.store", LLVMTypeOf(v), ir_.ptr, {v, address, m}, 1, t.size()), ref);
   } else {

@@ -89,6 +89,10 @@ class Renderer {
   IrValue mask(const Guard& g, int64_t lanes, int bits, bool backwards = false);
   Rows load_tile(kernel::Ref ref, IrValue offset, int64_t m, int64_t n, int64_t row_stride, int64_t stride,
                  IrValue row_limit, IrValue lane_limit, const Number& other);
+  IrValue existing(const Guard& g, int64_t lanes);
+  void copy_lanes(kernel::Ref ref, IrValue to, IrValue from, IrValue begin, IrValue end);
+  IrValue load_lanes(kernel::Ref ref, IrValue first, IrValue left_out, const Guard& g, bool backwards);
+  void store_lanes(kernel::Ref ref, IrValue value, IrValue address, const Guard& g);
   IrValue load_row(kernel::Ref ref, IrValue address, int64_t n, int64_t stride, const Guard& g, const Number& other);
   void store_tile(kernel::Ref ref, const Rows& rows, IrValue offset, int64_t row_stride, int64_t stride,
                   IrValue row_limit, IrValue lane_limit, bool streaming);
@@ -115,6 +119,7 @@ class Renderer {
   bool is_local(kernel::Ref ref) const { return static_cast<size_t>(ref) >= kernel_.params.size(); }
   bool written(kernel::Ref ref) const { return is_local(ref) || kernel_.params[static_cast<size_t>(ref)].written; }
   IrValue spare(Dtype t, bool for_stores);
+  IrValue spare_row(Dtype t, int64_t lanes);
 
   Ir ir_;
   const kernel::Kernel& kernel_;
@@ -128,6 +133,7 @@ class Renderer {
   IrValue program_ = nullptr;
   bool streams_ = false;
   std::map<std::pair<int, bool>, IrValue> spares_;
+  std::map<int64_t, IrValue> spare_rows_;  // by bytes
   IrValue written_scope_ = nullptr;
 };
 

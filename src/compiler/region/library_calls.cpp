@@ -14,17 +14,20 @@ constexpr int64_t load_bytes = 16;  // of one element of a convolution library's
 /// Returns whether a region is a convolution that is a dot of the image's pixels in another order, and whose pixels a
 /// GPU's libraries cannot load: they then convolve element by element, or move the image first. One pass over the image
 /// and a dot at a library's rate take less. Where the channels of a pixel fill whole loads, nothing has to be moved;
-/// few taps become arithmetic instead.
+/// few taps become arithmetic instead. An input's gradient is such a dot whatever its channels: the order of its pixels
+/// is the dot's epilogue or its neighbours' (docs/notes/gpu-convolutions.md).
 bool is_dot_of_patches(const graph::Node& region, const target::Machine& machine) {
   const graph::Composite& composite = *region.attrs().composite;
-  const bool weights = composite.call == "convolution_weights";
-  if (!machine.simt || (!weights && composite.call != "convolution")) return false;
+  const bool weights = composite.call == "convolution_weights", input = composite.call == "convolution_input";
+  if (!machine.simt || (!weights && !input && composite.call != "convolution")) return false;
   const graph::Type& x = region.inputs()[0].type();
   const Shape& w = weights ? region.types()[0].shape : region.inputs()[1].shape();
   const std::vector<int64_t> kernel = graph::bounds(Shape(w.begin() + 1, w.end() - 1));
   const int64_t pixel = x.shape.back().bound() * x.dtype.size(), elements = num_elements(w) / w[0].bound();
+  const bool tile = graph::windows_tile(graph::convolution_form(composite.integers), kernel);
+  if (input) return tile;
   return pixel % load_bytes != 0 && elements * x.dtype.size() % load_bytes == 0 && elements > most_convolution_taps &&
-         graph::windows_tile(graph::convolution_form(composite.integers), kernel);
+         tile;
 }
 
 }  // namespace

@@ -135,19 +135,20 @@ class Walk {
   }
 
   /// Returns the operations of a convolution. Forward (x, w): a multiply-add for each element of w's kernel and
-  /// channels, for each element of the result. Weight gradient (x, g): one for each example and position. Products with
-  /// the zeros between the elements of a dilated input, as in the gradient of a strided convolution, do not count.
+  /// channels, for each element of the result. Input gradient (g, w): the same for each element of g. Weight gradient
+  /// (x, g): one for each example and position. Products with the zeros between the elements of a dilated input do not
+  /// count.
   double convolution(const IrNode& n, double results) const {
     const graph::Composite& region = *n.attrs->composite;
-    const bool weights = region.call == "convolution_weights";
-    if (!weights && region.call != "convolution") return 0;
+    const bool weights = region.call == "convolution_weights", input = region.call == "convolution_input";
+    if (!weights && !input && region.call != "convolution") return 0;
     const Shape& w = cx_.ir[n.inputs[1]].type.shape;  // or the shape of g [examples, positions…, channels]
     const double each =
         elements(n.inputs[1]) / std::max(1.0, static_cast<double>((weights ? w.back() : w.front()).bound()));
     double between = 1;
     const size_t space = w.size() - 2;
     for (size_t k = 0; k < space; ++k) between *= static_cast<double>(region.integers[1 + 4 * space + k]);
-    return 2 * results * each / between;
+    return 2 * (input ? elements(n.inputs[0]) : results) * each / between;
   }
 
   void look(NodeId node, double count) {

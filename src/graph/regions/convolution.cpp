@@ -1,7 +1,7 @@
-// Convolution and the gradient of its weights. Their bodies are windows and one dot, which is bilinear, so each
-// derivative is one of the two again. Where the input is dilated or cut, they are regions of a simpler form: libraries
-// take those, and no windows are stored that a library would not need. Both name a routine that targets may have; its
-// integers are the groups, then stride, low, high, dilation and input dilation of each axis of space.
+// Convolution and the gradients of its input and its weights. Their bodies are windows and one dot, which is bilinear,
+// so each derivative is one of the three again. Where the input is dilated or cut, they are regions of a simpler form:
+// libraries take those, and no windows are stored that a library would not need. Each names a routine that targets may
+// have; its integers are the groups, then stride, low, high, dilation and input dilation of each axis of space.
 #include "graph/regions/convolution.h"
 
 #include <algorithm>
@@ -24,6 +24,19 @@ using Extents = std::vector<int64_t>;
 
 size_t space_of(const ConvolutionForm& form) { return form.stride.size(); }
 int64_t extent(const Value& v, size_t axis) { return v.shape()[axis].bound(); }
+Extents space_extents(const Value& v) { return bounds(Shape(v.shape().begin() + 1, v.shape().end() - 1)); }
+
+/// Returns the sum of two values that may be missing.
+Value sum_of(const Value& a, const Value& b) { return a && b ? a + b : a ? a : b; }
+
+std::vector<int64_t> integers_of(const ConvolutionForm& form) {
+  std::vector<int64_t> all{form.groups};
+  for (const auto* list : {&form.stride, &form.low, &form.high, &form.dilation, &form.input_dilation})
+    all.insert(all.end(), list->begin(), list->end());
+  return all;
+}
+
+std::string form_key(const ConvolutionForm& form) { return fmt::format("form({})", fmt::join(integers_of(form), ",")); }
 
 /// Returns the extent of x', and the number of positions of a kernel in it.
 int64_t padded_extent(const ConvolutionForm& form, size_t k, int64_t n) {
@@ -80,6 +93,12 @@ bool cut(Value& x, ConvolutionForm& form) {
   return true;
 }
 
+/// Returns a convolution of a dilated input by convolutions of the elements that are not cut off.
+Value by_phases(Value x, const Value& w, ConvolutionForm form) {
+  cut(x, form);
+  return convolution_by_phases(x, w, form);
+}
+
 /// Returns [N, o₁, k₁, o₂, k₂, …, C]: the inputs of the kernel at each position.
 Value windows(const Value& x, const ConvolutionForm& form, const Extents& kernel) {
   Value v = prepared(x, form);
@@ -129,12 +148,86 @@ Value patches(const Value& x, const Extents& kernel) {
   return reshape(permute(reshape(whole, apart), order), joined);
 }
 
+/// Returns w [O, k…, C / G] as the kernel of the input's gradient: [C, k… reversed, O / G].
+Value transposed_weights(const Value& w, int64_t groups) {
+  const size_t rank = w.shape().size();
+  Extents start(rank, 0), step(rank, 1);
+  for (size_t k = 1; k + 1 < rank; ++k) {
+    start[k] = extent(w, k) - 1;
+    step[k] = -1;
+  }
+  const Value flipped = grouped(slice(w, start, w.shape(), step), 0, groups);  // [G, O / G, k…, C / G]
+  std::vector<int64_t> order{0, static_cast<int64_t>(rank)};
+  for (size_t k = 2; k < rank; ++k) order.push_back(static_cast<int64_t>(k));
+  order.push_back(1);
+  const Value swapped = permute(flipped, order);  // [G, C / G, k…, O / G]
+  Shape shape = swapped.shape();
+  const int64_t channels = extent(swapped, 0) * extent(swapped, 1);
+  shape.erase(shape.begin());
+  shape[0] = channels;
+  return reshape(swapped, shape);
+}
+
+/// Returns the form of the convolution that the input's gradient is: for x with these extents of space.
+ConvolutionForm gradient_form(const ConvolutionForm& form, const Extents& kernel, const Extents& extents,
+                              const Extents& positions) {
+  ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
+  for (size_t k = 0; k < space_of(form); ++k) {
+    const int64_t reach = span_of(form, k, kernel[k]) - 1, dilated = (positions[k] - 1) * form.stride[k] + 1;
+    back.low.push_back(reach - form.low[k]);
+    back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - dilated - back.low[k]);
+  }
+  return back;
+}
+
+/// Returns the input's gradient as a region.
+Value input_region(const Value& g, const Value& w, const ConvolutionForm& form, const Extents& extents) {
+  const Extents kernel = space_extents(w), positions = space_extents(g);
+  const ConvolutionForm back = gradient_form(form, kernel, extents, positions);
+  Composite region;
+  region.name = "convolution_input";
+  region.key = fmt::format("{} extents({})", form_key(form), fmt::join(extents, ","));
+  region.body = [back](In in) -> Values { return {by_phases(in[0], transposed_weights(in[1], back.groups), back)}; };
+  region.vjp = [form, kernel](In in, In, In h) -> Values {
+    return {convolution(h[0], in[1], form), convolution_weights(h[0], in[0], form, kernel)};
+  };
+  region.jvp = [form, extents](In in, In, In t) -> Values {
+    return {sum_of(t[0] ? input_region(t[0], in[1], form, extents) : Value{},
+                   t[1] ? input_region(in[0], t[1], form, extents) : Value{})};
+  };
+  region.vmap = [form, extents](In in, std::span<const int> axes) {
+    return convolution_input_vmap(form, extents, in, axes);
+  };
+  region.call = "convolution_input";
+  region.integers = integers_of(form);
+  return composite(std::make_shared<Composite>(std::move(region)), {g, w})[0];
+}
+
+/// Returns a convolution of a dilated input: where its stride is 1 it is the input's gradient of a convolution whose
+/// stride is the dilation.
+Value dilated_body(const Value& x, const Value& w, const ConvolutionForm& form) {
+  ConvolutionForm forward{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
+  const Extents kernel = space_extents(w);
+  Extents extents;
+  bool is_gradient = true;
+  for (size_t k = 0; k < space_of(form); ++k) {
+    const int64_t reach = span_of(form, k, kernel[k]) - 1,
+                  dilated = (extent(x, k + 1) - 1) * form.input_dilation[k] + 1;
+    extents.push_back(dilated + form.low[k] + form.high[k] - reach);
+    forward.low.push_back(reach - form.low[k]);
+    // Further zeros at the end, less than a stride, would add no position.
+    forward.high.push_back(std::max<int64_t>(0, dilated + reach - extents[k] - forward.low[k]));
+    is_gradient = is_gradient && form.stride[k] == 1 && forward.low[k] >= 0;
+  }
+  return is_gradient ? input_region(x, transposed_weights(w, form.groups), forward, extents) : by_phases(x, w, form);
+}
+
 /// Returns [N, o…, O]: of a plain input, the dot of windows and w over the kernel and the channels.
 Value forward_body(Value x, const Value& w, ConvolutionForm form) {
   if (cut(x, form)) return convolution(x, w, form);
-  if (is_dilated(form) && !is_empty(x)) return convolution_by_phases(x, w, form);
+  if (is_dilated(form) && !is_empty(x)) return dilated_body(x, w, form);
   const size_t space = space_of(form);
-  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1));
+  const Extents kernel = space_extents(w);
   if (windows_tile(form, kernel)) {
     const Value seen = patches(x, kernel);
     return dot(seen, reshape(w, {w.shape()[0], seen.shape().back()}), {static_cast<int64_t>(space + 1)}, {1});
@@ -161,26 +254,6 @@ Value forward_body(Value x, const Value& w, ConvolutionForm form) {
   shape.pop_back();
   shape.back() = w.shape()[0];
   return reshape(joined, shape);
-}
-
-/// Returns w [O, k…, C / G] as the kernel of the input's gradient: [C, k… reversed, O / G].
-Value transposed_weights(const Value& w, int64_t groups) {
-  const size_t rank = w.shape().size();
-  Extents start(rank, 0), step(rank, 1);
-  for (size_t k = 1; k + 1 < rank; ++k) {
-    start[k] = extent(w, k) - 1;
-    step[k] = -1;
-  }
-  const Value flipped = grouped(slice(w, start, w.shape(), step), 0, groups);  // [G, O / G, k…, C / G]
-  std::vector<int64_t> order{0, static_cast<int64_t>(rank)};
-  for (size_t k = 2; k < rank; ++k) order.push_back(static_cast<int64_t>(k));
-  order.push_back(1);
-  const Value swapped = permute(flipped, order);  // [G, C / G, k…, O / G]
-  Shape shape = swapped.shape();
-  const int64_t channels = extent(swapped, 0) * extent(swapped, 1);
-  shape.erase(shape.begin());
-  shape[0] = channels;
-  return reshape(swapped, shape);
 }
 
 /// Returns the weight's gradient where the input is dilated and the stride is 1, as in a transposed convolution: that
@@ -230,15 +303,6 @@ Value weights_body(Value x, const Value& g, ConvolutionForm form, const Extents&
   return reshape(parts, shape);
 }
 
-std::vector<int64_t> integers_of(const ConvolutionForm& form) {
-  std::vector<int64_t> all{form.groups};
-  for (const auto* list : {&form.stride, &form.low, &form.high, &form.dilation, &form.input_dilation})
-    all.insert(all.end(), list->begin(), list->end());
-  return all;
-}
-
-std::string form_key(const ConvolutionForm& form) { return fmt::format("form({})", fmt::join(integers_of(form), ",")); }
-
 [[noreturn]] void refuse(const Value& x, const Value& w, const std::string& why) {
   throw_invalid("convolution", fmt::format("{}: input {}, weight {}", why, to_string(x.type()), to_string(w.type())));
 }
@@ -284,13 +348,8 @@ ConvolutionForm convolution_form(const std::vector<int64_t>& integers) {
 
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents) {
-  ConvolutionForm back{form.input_dilation, {}, {}, form.dilation, form.stride, form.groups};
-  for (size_t k = 0; k < space_of(form); ++k) {
-    const int64_t reach = span_of(form, k, extent(w, k + 1)) - 1,
-                  positions = (extent(g, k + 1) - 1) * form.stride[k] + 1;
-    back.low.push_back(reach - form.low[k]);
-    back.high.push_back((extents[k] - 1) * form.input_dilation[k] + 1 + reach - positions - back.low[k]);
-  }
+  const ConvolutionForm back = gradient_form(form, space_extents(w), extents, space_extents(g));
+  if (is_dilated(back) && !is_dilated(form)) return input_region(g, w, form, extents);
   return convolution(g, transposed_weights(w, form.groups), back);
 }
 
@@ -303,8 +362,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
   for (size_t k = 0; k < space; ++k)
     if (extent(w, k + 1) < 1 || span_of(form, k, extent(w, k + 1)) > padded_extent(form, k, extent(x, k + 1)))
       refuse(x, w, fmt::format("the kernel does not fit into axis {} of the padded input", k + 1));
-  const Extents kernel = bounds(Shape(w.shape().begin() + 1, w.shape().end() - 1)),
-                extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
+  const Extents kernel = space_extents(w), extents = space_extents(x);
 
   Composite region;
   region.name = "convolution";
@@ -314,9 +372,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
     return {convolution_input(g[0], in[1], form, extents), convolution_weights(in[0], g[0], form, kernel)};
   };
   region.jvp = [form](In in, In, In t) -> Values {
-    const Value first = t[0] ? convolution(t[0], in[1], form) : Value{},
-                second = t[1] ? convolution(in[0], t[1], form) : Value{};
-    return {first && second ? first + second : first ? first : second};
+    return {sum_of(t[0] ? convolution(t[0], in[1], form) : Value{}, t[1] ? convolution(in[0], t[1], form) : Value{})};
   };
   region.vmap = [form](In in, std::span<const int> axes) { return convolution_vmap(form, in, axes); };
   region.call = "convolution";
@@ -326,7 +382,7 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form) {
 
 Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
                           const std::vector<int64_t>& kernel) {
-  const Extents extents = bounds(Shape(x.shape().begin() + 1, x.shape().end() - 1));
+  const Extents extents = space_extents(x);
   Composite region;
   region.name = "convolution_weights";
   region.key = fmt::format("{} kernel({})", form_key(form), fmt::join(kernel, ","));
@@ -335,9 +391,8 @@ Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm&
     return {convolution_input(in[1], h[0], form, extents), convolution(in[0], h[0], form)};
   };
   region.jvp = [form, kernel](In in, In, In t) -> Values {
-    const Value first = t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{},
-                second = t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{};
-    return {first && second ? first + second : first ? first : second};
+    return {sum_of(t[0] ? convolution_weights(t[0], in[1], form, kernel) : Value{},
+                   t[1] ? convolution_weights(in[0], t[1], form, kernel) : Value{})};
   };
   region.vmap = [form, kernel](In in, std::span<const int> axes) {
     return convolution_weights_vmap(form, kernel, in, axes);

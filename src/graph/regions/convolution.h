@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of channels-last arrays as regions. Gradients of input and weights are convolutions again, so two
-// routines compute derivatives of every order.
+// Convolutions of channels-last arrays as regions. The derivatives of a convolution and of its two gradients are these
+// three again, so three routines compute derivatives of every order.
 #include "graph/node.h"
 
 namespace weft::graph {
@@ -26,7 +26,8 @@ Value convolution(const Value& x, const Value& w, const ConvolutionForm& form);
 /// extents.
 Value convolution_weights(const Value& x, const Value& g, const ConvolutionForm& form,
                           const std::vector<int64_t>& kernel);
-/// The input's gradient, a convolution of g with the kernel reversed: for x with these extents of space.
+/// The input's gradient, for x with these extents of space: a convolution of g, dilated by the stride, with the kernel
+/// reversed. It is a region of its own where the stride is not 1 and x not dilated; libraries compute it without zeros.
 Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& form,
                         const std::vector<int64_t>& extents);
 
@@ -34,9 +35,11 @@ Value convolution_input(const Value& g, const Value& w, const ConvolutionForm& f
 /// of x have elements.
 Value convolution_by_phases(const Value& x, const Value& w, const ConvolutionForm& form);
 
-/// Batching rules of the two regions (Composite::vmap); no results if the batch or the axis that it merges with has no
-/// fixed extent.
+/// Batching rules of the three regions (Composite::vmap); no results if the batch or the axis that it merges with has
+/// no fixed extent.
 Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> inputs, std::span<const int> axes);
+Values convolution_input_vmap(const ConvolutionForm& form, const std::vector<int64_t>& extents,
+                              std::span<const Value> inputs, std::span<const int> axes);
 Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel,
                                 std::span<const Value> inputs, std::span<const int> axes);
 

@@ -87,6 +87,25 @@ Values convolution_vmap(const ConvolutionForm& form, std::span<const Value> in, 
   return {channels_parted(convolution(channels_joined(x, 1), first_joined(w, 1), apart), 1, batch)};
 }
 
+Values convolution_input_vmap(const ConvolutionForm& form, const std::vector<int64_t>& extents,
+                              std::span<const Value> in, std::span<const int> axes) {
+  const Dim extent = batch_extent(in, axes);
+  if (!extent.is_static()) return {};
+  const int64_t batch = extent.bound();
+  const Value g = axes[0] < 0 ? in[0] : to_front(in[0], axes[0]), w = axes[1] < 0 ? in[1] : to_front(in[1], axes[1]);
+  if (axes[1] < 0) {
+    if (!g.shape()[1].is_static()) return {};
+    const int64_t examples = g.shape()[1].bound();
+    const Value x = convolution_input(reshape(g, prepend(Dim(batch * examples), part(g.shape(), 2, g.shape().size()))),
+                                      w, form, extents);
+    return {reshape(x, prepend(extent, prepend(Dim(examples), part(x.shape(), 1, x.shape().size()))))};
+  }
+  ConvolutionForm apart = form;
+  apart.groups *= batch;
+  const Value all = axes[0] < 0 ? broadcast(g, prepend(extent, g.shape())) : g;
+  return {channels_parted(convolution_input(channels_joined(all, 1), first_joined(w, 1), apart, extents), 1, batch)};
+}
+
 Values convolution_weights_vmap(const ConvolutionForm& form, const std::vector<int64_t>& kernel,
                                 std::span<const Value> in, std::span<const int> axes) {
   const Dim extent = batch_extent(in, axes);

@@ -34,6 +34,7 @@ constexpr Row table[] = {
     {"rfft", transforms},
     {"irfft", transforms},
     {"convolution", convolutions},
+    {"convolution_input", convolutions},
     {"convolution_weights", convolutions},
     {"scatter_rows", scatters},
 };

@@ -339,11 +339,14 @@ void each_product(const Convolution& c, Visit visit) {
           }
 }
 
-CallDesc call_of(const Convolution& c, Dtype t, bool weights) {
+constexpr const char* convolution_calls[] = {"convolution", "convolution_input", "convolution_weights"};
+
+CallDesc call_of(const Convolution& c, Dtype t, const std::string& name) {
   CallDesc d;
-  d.name = weights ? "convolution_weights" : "convolution";
-  d.inputs = {{t, c.x()}, {t, weights ? c.y() : c.w()}};
-  d.outputs = {{t, weights ? c.w() : c.y()}};
+  d.name = name;
+  const bool weights = name == "convolution_weights", input = name == "convolution_input";
+  d.inputs = {{t, input ? c.y() : c.x()}, {t, weights ? c.y() : c.w()}};
+  d.outputs = {{t, weights ? c.w() : input ? c.x() : c.y()}};
   d.integers = c.integers();
   return d;
 }
@@ -372,10 +375,12 @@ void compare_convolution(const Convolution& c, Dtype t, double tolerance, const 
   cuda::Context& context = test::context();
   const std::vector<double> x = rounded(numbers(count(c.x()), 1), t), w = rounded(numbers(count(c.w()), 2), t),
                             g = rounded(numbers(count(c.y()), 3), t);
-  std::vector<double> y(g.size()), dw(w.size());
-  each_product(c, [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dw[b] += x[a] * g[r]; });
-  for (const bool weights : {false, true}) {
-    const CallDesc d = call_of(c, t, weights);
+  std::vector<double> y(g.size()), dx(x.size()), dw(w.size());
+  each_product(c,
+               [&](size_t a, size_t b, size_t r) { y[r] += x[a] * w[b], dx[a] += g[r] * w[b], dw[b] += x[a] * g[r]; });
+  for (const std::string name : convolution_calls) {
+    const bool weights = name == "convolution_weights", input = name == "convolution_input";
+    const CallDesc d = call_of(c, t, name);
     CAPTURE(d.to_string());
     std::string why;
     const auto call = cuda::cudnn_convolution(d, context, options, &why);
@@ -384,8 +389,8 @@ void compare_convolution(const Convolution& c, Dtype t, double tolerance, const 
       continue;
     }
     REQUIRE_MESSAGE(call, why);
-    const std::vector<double>& want = weights ? dw : y;
-    const DeviceArray a(context, x, t), b(context, weights ? g : w, t),
+    const std::vector<double>& want = weights ? dw : input ? dx : y;
+    const DeviceArray a(context, input ? g : x, t), b(context, weights ? g : w, t),
         r(context, std::vector<double>(want.size(), 9), t);
     const std::vector<void*> operands = {a.address(), b.address(), r.address()};
     call->run(operands);
@@ -442,8 +447,8 @@ TEST_CASE("cudnn: an H100 has engines for every form of convolution") {
   if (!cuda::cudnn::api()) return;
   for (const Convolution& c : convolutions())
     for (Dtype t : {float32, bfloat16, float16})
-      for (const bool weights : {false, true}) {
-        const CallDesc d = call_of(c, t, weights);
+      for (const char* name : convolution_calls) {
+        const CallDesc d = call_of(c, t, name);
         CAPTURE(d.to_string());
         std::string why;
         try {
@@ -463,7 +468,7 @@ TEST_CASE("cudnn: an H100 has engines for every form of convolution") {
   Convolution cut = convolutions()[0];
   cut.low = -1;
   std::string why;
-  CHECK(!cuda::convolution_graph(call_of(cut, float32, false), why));
+  CHECK(!cuda::convolution_graph(call_of(cut, float32, "convolution"), why));
   CHECK(why == "negative padding");
 }
 

@@ -1,4 +1,4 @@
-// Convolutions and their weight gradients by oneDNN, on channels-last arrays in place. The batch is cut into pieces by
+// Convolutions and their gradients by oneDNN, on channels-last arrays in place. The batch is cut into pieces by
 // the work alone. Each piece is a primitive for one thread on Weft's own thread team, and the pieces of a weight
 // gradient are added in order, so the bits do not depend on the number of threads.
 #include "target/cpu/routines/calls.h"
@@ -7,6 +7,7 @@
 
 namespace weft::target {
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc&) { return nullptr; }
+std::shared_ptr<const LibraryCall> onednn_convolution_input(const kernel::CallDesc&) { return nullptr; }
 std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc&) { return nullptr; }
 }  // namespace weft::target
 
@@ -34,14 +35,16 @@ namespace {
 using dnnl::memory;
 using Extents = memory::dims;
 
-/// The convolution between x and y that a call stands for. With `back`, the call computes x from y: the input gradient
-/// of a strided convolution, which reaches the target as a convolution of a dilated array.
+/// What a call computes of a convolution y of x and w: y, or the gradient of x from y's and w, or of w from x and y's.
+enum class Role : uint8_t { forward, input, weights };
+
+/// The convolution between x and y that a call stands for.
 struct Problem {
+  Role role;
   Dtype dtype;
   int64_t batch, in, out, groups;  // channels
   Extents x, y, kernel;            // extents of space
   Extents stride, dilation, low, high;
-  bool back = false;
 
   size_t space() const { return x.size(); }
   double work() const {
@@ -71,15 +74,13 @@ Extents weight_dims(const Problem& p) {
   return dims;
 }
 
-/// Describes a weight in place: [out, kernel…, in], or for `back` [in, kernel…, out] of each group, with its kernel
-/// reversed back.
+/// Describes a weight in place: [out, kernel…, in / groups].
 memory::desc weight_desc(const Problem& p, memory::data_type type) {
-  const int64_t first = (p.back ? p.in : p.out) / p.groups, last = (p.back ? p.out : p.in) / p.groups;
   Extents strides(p.space());
-  int64_t stride = last;
+  int64_t stride = p.in / p.groups;
   for (size_t k = p.space(); k-- > 0; stride *= p.kernel[k]) strides[k] = stride;
-  strides.insert(strides.begin(), {p.back ? 1 : stride, p.back ? stride : 1});
-  if (p.groups > 1) strides.insert(strides.begin(), first * stride);
+  strides.insert(strides.begin(), {stride, 1});
+  if (p.groups > 1) strides.insert(strides.begin(), p.out / p.groups * stride);
   return {weight_dims(p), type, strides};
 }
 
@@ -167,12 +168,13 @@ Compiled compiled(int64_t size, const Desc& pd, const memory::desc& x, const mem
 /// Base of both calls: pieces, one or two primitives, and the weight in oneDNN's own layout.
 class OnednnConvolution : public LibraryCall {
  public:
-  OnednnConvolution(const kernel::CallDesc& desc, Problem problem, bool weights, int64_t most)
+  OnednnConvolution(const kernel::CallDesc& desc, Problem problem, int64_t most)
       : text_(desc.to_string()), p_(std::move(problem)), pieces_(cut_batch(p_, most)) {
     const runtime::LibraryScope alone;
-    const memory::desc any(weight_dims(p_), onednn_type(weights ? float32 : p_.dtype), memory::format_tag::any);
-    make(pieces_.front().size, any, weights);
-    if (pieces_.back().size != pieces_.front().size) make(pieces_.back().size, sizes_.front().w, weights);
+    const memory::desc any(weight_dims(p_), onednn_type(p_.role == Role::weights ? float32 : p_.dtype),
+                           memory::format_tag::any);
+    make(pieces_.front().size, any);
+    if (pieces_.back().size != pieces_.front().size) make(pieces_.back().size, sizes_.front().w);
   }
 
   std::string name() const override {
@@ -227,12 +229,12 @@ class OnednnConvolution : public LibraryCall {
   std::vector<BatchPiece> pieces_;
 
  private:
-  void make(int64_t size, const memory::desc& w, bool weights) {
+  void make(int64_t size, const memory::desc& w) {
     const memory::desc x = data_desc(p_, size, p_.in, p_.x), y = data_desc(p_, size, p_.out, p_.y);
-    if (weights) {
+    if (p_.role == Role::weights) {
       const auto pd = weights_of(p_, x, w, y);
       sizes_.push_back(compiled(size, pd, x, pd.diff_weights_desc(), y));
-    } else if (p_.back) {
+    } else if (p_.role == Role::input) {
       const auto pd = backward_of(p_, x, w, y);
       sizes_.push_back(compiled(size, pd, x, pd.weights_desc(), y));
     } else {
@@ -244,33 +246,18 @@ class OnednnConvolution : public LibraryCall {
   std::vector<Compiled> sizes_;
 };
 
-/// Reverses the kernel of each pair of channels: w [first, kernel…, last].
-void reverse_kernel(const Problem& p, const void* from, void* to) {
-  const size_t bytes = static_cast<size_t>(p.dtype.size()) * static_cast<size_t>(p.out / p.groups);
-  int64_t positions = 1;
-  for (const int64_t k : p.kernel) positions *= k;
-  for (int64_t c = 0; c < p.in; ++c)
-    for (int64_t k = 0; k < positions; ++k)
-      std::copy_n(static_cast<const char*>(from) + static_cast<size_t>(c * positions + k) * bytes, bytes,
-                  static_cast<char*>(to) + static_cast<size_t>(c * positions + positions - 1 - k) * bytes);
-}
-
-/// Computes y from x and w, or x from y and w.
+/// Computes y from x and w, or the gradient of x from y's and w.
 class Convolve final : public OnednnConvolution {
  public:
-  Convolve(const kernel::CallDesc& desc, Problem problem) : OnednnConvolution(desc, std::move(problem), false, 32) {}
+  Convolve(const kernel::CallDesc& desc, Problem problem) : OnednnConvolution(desc, std::move(problem), 32) {}
 
   void run(std::span<void* const> operands) const override {
     check(operands.size() == 3, "onednn", "number of operands");
     const memory::desc own = weight_desc(p_, onednn_type(p_.dtype)), packed_desc = of(pieces_.front()).w;
-    runtime::BufferRef reversed, packed;
+    const bool back = p_.role == Role::input;
+    runtime::BufferRef packed;
     void* weight = operands[1];
     guarded([&] {
-      if (p_.back) {
-        reversed = runtime::allocate(own.get_size());
-        reverse_kernel(p_, weight, reversed->data());
-        weight = reversed->data();
-      }
       if (own == packed_desc) return;
       packed = runtime::allocate(packed_desc.get_size());
       reorder(own, weight, packed_desc, packed->data());
@@ -278,13 +265,12 @@ class Convolve final : public OnednnConvolution {
     });
     each_piece([&](const BatchPiece& piece, size_t) {
       const Compiled& c = of(piece);
-      char* first =
-          static_cast<char*>(operands[0]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.y : c.x, c.size);
-      char* result =
-          static_cast<char*>(operands[2]) + static_cast<size_t>(piece.begin) * piece_bytes(p_.back ? c.x : c.y, c.size);
-      const memory x(c.x, onednn_engine(), p_.back ? result : first), y(c.y, onednn_engine(), p_.back ? first : result),
+      const auto begin = static_cast<size_t>(piece.begin);
+      char* first = static_cast<char*>(operands[0]) + begin * piece_bytes(back ? c.y : c.x, c.size);
+      char* result = static_cast<char*>(operands[2]) + begin * piece_bytes(back ? c.x : c.y, c.size);
+      const memory x(c.x, onednn_engine(), back ? result : first), y(c.y, onednn_engine(), back ? first : result),
           w(c.w, onednn_engine(), weight);
-      if (p_.back) execute(c, {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}});
+      if (back) execute(c, {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x}});
       else execute(c, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}});
     });
   }
@@ -293,8 +279,7 @@ class Convolve final : public OnednnConvolution {
 /// Computes the gradient of w from x and the gradient of y: a float32 sum for each piece, then their sum.
 class WeightGradient final : public OnednnConvolution {
  public:
-  WeightGradient(const kernel::CallDesc& desc, Problem problem)
-      : OnednnConvolution(desc, std::move(problem), true, 8) {}
+  WeightGradient(const kernel::CallDesc& desc, Problem problem) : OnednnConvolution(desc, std::move(problem), 8) {}
 
   void run(std::span<void* const> operands) const override {
     check(operands.size() == 3, "onednn", "number of operands");
@@ -347,35 +332,25 @@ bool convolution_dtypes_fit(const kernel::CallDesc& desc) {
   return (t == float32 || t == bfloat16) && desc.inputs[1].dtype == t && desc.outputs[0].dtype == t;
 }
 
-/// Returns the problem of a call, or nothing if it is not supported. Where the call describes the convolution from the
-/// other side, stride and final padding follow from the extents.
-std::optional<Problem> problem_of(const kernel::CallDesc& desc, bool weights) {
+/// Returns the problem of a call, or nothing if it is not supported.
+std::optional<Problem> problem_of(const kernel::CallDesc& desc, Role role) {
   const ConvolutionForm f = convolution_form(desc);
   if (f.stride.size() > 3 || !convolution_dtypes_fit(desc)) return std::nullopt;
+  if (!all_one(f.input_dilation) || !none_negative(f.low) || !none_negative(f.high)) return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
-  const auto& w = weights ? result : second;
-  const auto& y = weights ? second : result;
-  Problem p{desc.inputs[0].dtype, first[0],   first.back(), y.back(),   f.groups, between(first),
-            between(y),           between(w), f.stride,     f.dilation, f.low,    f.high};
   for (const auto* extents : {&first, &second, &result})
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e == 0; })) return std::nullopt;
-  if (all_one(f.input_dilation)) return none_negative(p.low) && none_negative(p.high) ? std::optional(p) : std::nullopt;
-  if (weights || !all_one(f.stride)) return std::nullopt;
-  p.back = true;
-  std::swap(p.in, p.out);
-  std::swap(p.x, p.y);
-  p.stride = f.input_dilation;
-  for (size_t k = 0; k < p.space(); ++k) {
-    const int64_t reach = (p.kernel[k] - 1) * p.dilation[k];
-    p.low[k] = reach - f.low[k];
-    p.high[k] = (p.y[k] - 1) * p.stride[k] + reach + 1 - p.x[k] - p.low[k];
-  }
-  return none_negative(p.low) ? std::optional(p) : std::nullopt;
+  const auto &x = role == Role::input ? result : first, &w = role == Role::weights ? result : second,
+             &y = role == Role::forward ? result
+                  : role == Role::input ? first
+                                        : second;
+  return Problem{role,       desc.inputs[0].dtype, x[0],     x.back(),   y.back(), f.groups, between(x),
+                 between(y), between(w),           f.stride, f.dilation, f.low,    f.high};
 }
 
 template <class Call>
-std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, bool weights) {
-  const auto problem = problem_of(desc, weights);
+std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, Role role) {
+  const auto problem = problem_of(desc, role);
   if (!problem || problem->work() < onednn_min_work) return nullptr;
   try {
     auto call = std::make_shared<Call>(desc, *problem);
@@ -388,10 +363,13 @@ std::shared_ptr<const LibraryCall> offered(const kernel::CallDesc& desc, bool we
 }  // namespace
 
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc) {
-  return offered<Convolve>(desc, false);
+  return offered<Convolve>(desc, Role::forward);
+}
+std::shared_ptr<const LibraryCall> onednn_convolution_input(const kernel::CallDesc& desc) {
+  return offered<Convolve>(desc, Role::input);
 }
 std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc) {
-  return offered<WeightGradient>(desc, true);
+  return offered<WeightGradient>(desc, Role::weights);
 }
 
 }  // namespace weft::target

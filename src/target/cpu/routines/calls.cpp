@@ -24,6 +24,7 @@ constexpr Offer offers[] = {
     {"eigh", cpu_eigh},
     {"eig", cpu_eig},
     {"convolution", onednn_convolution},
+    {"convolution_input", onednn_convolution_input},
     {"convolution_weights", onednn_convolution_weights},
 };
 

@@ -21,10 +21,11 @@ std::shared_ptr<const LibraryCall> cpu_qr(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_svd(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eigh(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> cpu_eig(const kernel::CallDesc& desc);
-/// Convolutions of channels-last arrays and the gradients of their weights (integers as in
+/// Convolutions of channels-last arrays, and the gradients of their inputs and weights (integers as in
 /// graph/regions/convolution.h). Null without oneDNN, for little work (onednn_min_work), for dtypes other than float32
 /// and bfloat16, and for forms without an optimised implementation in oneDNN.
 std::shared_ptr<const LibraryCall> onednn_convolution(const kernel::CallDesc& desc);
+std::shared_ptr<const LibraryCall> onednn_convolution_input(const kernel::CallDesc& desc);
 std::shared_ptr<const LibraryCall> onednn_convolution_weights(const kernel::CallDesc& desc);
 
 }  // namespace weft::target

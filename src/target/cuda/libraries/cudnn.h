@@ -48,8 +48,8 @@ std::shared_ptr<const CudnnAttention> cudnn_attention_call(const kernel::Attenti
 /// kernel::AttentionDesc.
 std::shared_ptr<const LibraryCall> cudnn_attention(const kernel::AttentionDesc& desc, Context& context,
                                                    const CudnnOptions& options = {}, std::string* why = nullptr);
-/// Returns "convolution" (x, w, y) or "convolution_weights" (x, g, dw), with the integers of
-/// graph/regions/convolution.h.
+/// Returns "convolution" (x, w, y), "convolution_input" (g, w, dx) or "convolution_weights" (x, g, dw), with the
+/// integers of graph/regions/convolution.h.
 std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context,
                                                      const CudnnOptions& options = {}, std::string* why = nullptr);
 

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +19,18 @@ namespace {
 using cudnn::Graph;
 using cudnn::Sizes;
 using cudnn::Tensor;
+
+/// What a call computes of a convolution y of x and w: y, or the gradient of x from y's and w, or of w from x and y's.
+enum class Role : uint8_t { forward, input, weights };
+
+constexpr std::array<std::pair<std::string_view, Role>, 3> roles{
+    {{"convolution", Role::forward}, {"convolution_input", Role::input}, {"convolution_weights", Role::weights}}};
+
+std::optional<Role> role_of(std::string_view call) {
+  for (const auto& [name, role] : roles)
+    if (name == call) return role;
+  return std::nullopt;
+}
 
 /// The convolution between x and y that a call describes.
 struct ConvolutionProblem {
@@ -49,26 +63,32 @@ void widen(ConvolutionProblem& p) {
   for (Sizes* v : {&p.shape.low, &p.shape.high}) v->insert(v->begin(), 0);
 }
 
-std::optional<ConvolutionProblem> problem_of(const kernel::CallDesc& desc, bool weights, std::string& why) {
+std::optional<ConvolutionProblem> problem_of(const kernel::CallDesc& desc, Role role, std::string& why) {
   const Dtype t = desc.inputs[0].dtype;
   why = "only float32, bf16 and f16";
   if (!(t == float32 || t == bfloat16 || t == float16) || desc.inputs[1].dtype != t || desc.outputs[0].dtype != t)
     return std::nullopt;
   const auto &first = desc.inputs[0].extents, &second = desc.inputs[1].extents, &result = desc.outputs[0].extents;
-  const auto &w = weights ? result : second, &y = weights ? second : result;
-  ConvolutionProblem p{
-      t,          first[0],         first.back(),
-      y.back(),   desc.integers[0], between(first),
-      between(y), between(w),       {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
+  const auto &x = role == Role::input ? result : first, &w = role == Role::weights ? result : second,
+             &y = role == Role::forward ? result
+                  : role == Role::input ? first
+                                        : second;
+  ConvolutionProblem p{t,
+                       x[0],
+                       x.back(),
+                       y.back(),
+                       desc.integers[0],
+                       between(x),
+                       between(y),
+                       between(w),
+                       {part_of(desc, 0), part_of(desc, 3), part_of(desc, 1), part_of(desc, 2)}};
   why = "one to three axes of space, none empty";
   if (p.x.empty() || p.x.size() > 3) return std::nullopt;
   for (const auto* extents : {&first, &second, &result})
     if (std::any_of(extents->begin(), extents->end(), [](int64_t e) { return e < 1; })) return std::nullopt;
   why = "negative padding";
   if (!none_negative(p.shape.low) || !none_negative(p.shape.high)) return std::nullopt;
-  // It would be a backward-data operation with reversed weights, but engines of cuDNN 9.14 on an H200 ignore the mode
-  // true_convolution.
-  why = "a dilated input";
+  why = "a dilated input";  // the input's gradient is one without
   if (!all_one(part_of(desc, 4))) return std::nullopt;
   widen(p);
   return p;
@@ -95,18 +115,27 @@ Tensor weight(Graph& g, cudnn::DataType type, const ConvolutionProblem& p) {
   return g.tensor(type, extents, strides);
 }
 
-ConvolutionGraph graph_of(const ConvolutionProblem& p, bool weights) {
+ConvolutionGraph graph_of(const ConvolutionProblem& p, Role role) {
   const cudnn::DataType type = p.dtype == float32    ? cudnn::type_float
                                : p.dtype == bfloat16 ? cudnn::type_bfloat16
                                                      : cudnn::type_half;
   ConvolutionGraph out;
   const Tensor x = data(out.graph, type, p.batch, p.in, p.x), y = data(out.graph, type, p.batch, p.out, p.y),
                w = weight(out.graph, type, p);
-  const cudnn::DescriptorType which =
-      weights ? cudnn::operation_convolution_backward_filter : cudnn::operation_convolution_forward;
-  out.graph.convolution(which, p.shape, x, w, y);
-  if (weights) out.operands = {x.uid, y.uid, w.uid};
-  else out.operands = {x.uid, w.uid, y.uid};
+  switch (role) {
+    case Role::forward:
+      out.graph.convolution(cudnn::operation_convolution_forward, p.shape, x, w, y);
+      out.operands = {x.uid, w.uid, y.uid};
+      break;
+    case Role::input:
+      out.graph.convolution(cudnn::operation_convolution_backward_data, p.shape, x, w, y);
+      out.operands = {y.uid, w.uid, x.uid};
+      break;
+    case Role::weights:
+      out.graph.convolution(cudnn::operation_convolution_backward_filter, p.shape, x, w, y);
+      out.operands = {x.uid, y.uid, w.uid};
+      break;
+  }
   return out;
 }
 
@@ -151,12 +180,12 @@ class ConvolutionCall final : public LibraryCall {
 }  // namespace
 
 std::optional<ConvolutionGraph> convolution_graph(const kernel::CallDesc& desc, std::string& why) {
-  const bool weights = desc.name == "convolution_weights";
+  const std::optional<Role> role = role_of(desc.name);
   why = "no convolution";
-  if (!weights && desc.name != "convolution") return std::nullopt;
-  const std::optional<ConvolutionProblem> problem = problem_of(desc, weights, why);
+  if (!role) return std::nullopt;
+  const std::optional<ConvolutionProblem> problem = problem_of(desc, *role, why);
   if (!problem) return std::nullopt;
-  return graph_of(*problem, weights);
+  return graph_of(*problem, *role);
 }
 
 std::shared_ptr<const LibraryCall> cudnn_convolution(const kernel::CallDesc& desc, Context& context,

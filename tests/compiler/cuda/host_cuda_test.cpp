@@ -168,7 +168,11 @@ std::vector<Case> runs_of_elements() {
     return Graph{{x}, {cast(moved, bfloat16) + cast(moved, bfloat16)}};
   };
   const Value x = param({64, 96}, bfloat16), y = param({64, 100}, float32);
-  return {{"patches of 8", patches(4, 5, 8, float32)},
+  // Many short lines, each from where an index says, and times a number of its own.
+  const Value lines = param({48, 64, 8}, float32), ids = param({512}, int32), weights = param({512}, float32);
+  const Value weighted = take(lines, ids, 1) * broadcast(reshape(take(weights, ids, 0), {1, 512, 1}), {48, 512, 8});
+  return {{"lines that indices choose", {{lines, ids, weights}, {weighted}}},
+          {"patches of 8", patches(4, 5, 8, float32)},
           {"patches of 16", patches(2, 3, 16, bfloat16)},
           {"patches of 5", patches(4, 4, 5, float32)},
           {"parts of rows", {{x}, {reshape(slice(x, {0, 16}, {64, 48}), {48, 64}) * 2}}},

@@ -14,14 +14,14 @@ using target::cuda::Runs;
 
 namespace {
 
-constexpr int64_t width = 64;
+constexpr int64_t width = 64, table_size = 128;
 
-/// Appends a random index or condition from earlier ones.
-Value random_value(Builder& b, graph::testing::Random& r, const std::vector<Value>& values) {
+/// Appends a random index or condition from earlier ones, or what a table of 128 indices holds at one.
+Value random_value(Builder& b, graph::testing::Random& r, Ref table, const std::vector<Value>& values) {
   const int64_t numbers[] = {1, 2, 3, 4, 7, 8, 16, 24, 31, 32, 100, 128};
   const auto any = [&] { return values[static_cast<size_t>(r.below(static_cast<int64_t>(values.size())))]; };
   const auto number = [&] { return b.index(numbers[r.below(std::size(numbers))]); };
-  switch (r.below(8)) {
+  switch (r.below(9)) {
     case 0: return b.add(any(), number());
     case 1: return b.add(any(), any());
     case 2: return b.sub(any(), number());
@@ -29,6 +29,7 @@ Value random_value(Builder& b, graph::testing::Random& r, const std::vector<Valu
     case 4: return b.scalar(ScalarOp::floordiv, {any(), number()});
     case 5: return b.scalar(ScalarOp::mod, {any(), number()});
     case 6: return b.select(b.lt(any(), number()), any(), any());
+    case 7: return b.gather(table, b.scalar(ScalarOp::mod, {any(), b.index(table_size)}), b.lt(any(), number()));
     default: return b.cast(b.lt(number(), any()), int64);
   }
 }
@@ -53,22 +54,23 @@ TEST_CASE("claims about the chunks of random indices hold for their values") {
   int claims = 0;
   for (int repeat = 0; repeat < 300; ++repeat) {
     Builder b("indices");
-    const Ref out = b.param("p0", int64, true);
+    const Ref out = b.param("p0", int64, true), table = b.param("p1", int64, false);
     const auto of_program = [&](int64_t factor) {
       return b.broadcast(b.mul(b.program_id(), b.index(factor)), {width});
     };
     std::vector<Value> values{b.add(b.arange(width), of_program(width)), of_program(8)};
     while (values.size() < 6) {
-      const Value v = random_value(b, r, values);
+      const Value v = random_value(b, r, table, values);
       if (b.type(v).rank() == 1 && b.type(v).dtype == int64) values.push_back(v);
     }
     for (size_t k = 0; k < values.size(); ++k)
       b.store(out, values[k],
               b.add(b.mul(b.program_id(), b.index(width * 6)), b.index(static_cast<int64_t>(k) * width)), {1});
     const Kernel kernel = b.finish();
-    std::vector<int64_t> results(static_cast<size_t>(3 * 6 * width));
-    const HostBuffer buffer{results.data(), static_cast<int64_t>(results.size())};
-    interpret(kernel, std::span(&buffer, 1), {}, 3);
+    std::vector<int64_t> results(static_cast<size_t>(3 * 6 * width)), entries(table_size);
+    for (int64_t& e : entries) e = r.below(1000);
+    const HostBuffer buffers[] = {{results.data(), static_cast<int64_t>(results.size())}, {entries.data(), table_size}};
+    interpret(kernel, buffers, {}, 3);
     for (const int64_t length : {2, 4, 8}) {
       const Runs runs(kernel, length);
       for (size_t k = 0; k < values.size(); ++k) {

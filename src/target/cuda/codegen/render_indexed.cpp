@@ -50,6 +50,29 @@ void Renderer::gather_runs(const Inst& inst, int64_t length) {
   close();
 }
 
+/// Returns the length of the chunks for each of which a gather reads one element; 1: none.
+int64_t Renderer::shared_of(const Inst& inst) {
+  if (type(inst.args[0]).rank() != 1 || is_local(inst.ref) || layout_of(inst.type).ragged()) return 1;
+  int64_t length = layout_of(inst.args[0]).vec;
+  while (length > 1 && !runs(length).uniform(inst.results[0])) length /= 2;
+  return length;
+}
+
+/// Renders a gather whose chunks of `length` read one element each.
+void Renderer::gather_shared(const Inst& inst, int64_t length) {
+  const kernel::Value result = inst.results[0], mask = inst.args[1];
+  const std::string first = fmt::format("(c * {})", length), to = fresh(result);
+  std::string element =
+      fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0], first), inst.type.dtype == bool_ ? " != 0" : "");
+  if (mask != kernel::no_value)
+    element = fmt::format("{} ? ({}) : {}", at(mask, first), element, literal(inst.number, inst.type.dtype));
+  declare(result);
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout_of(result).registers() / length));
+  add(fmt::format("const auto one = {};", element));
+  add(fmt::format("EACH (int r = 0; r < {0}; ++r) {1}[c * {0} + r] = one;", length, to));
+  close();
+}
+
 void Renderer::scatter_runs(const Inst& inst, int64_t length) {
   const kernel::Value value = inst.args[0], mask = inst.args[2];
   const Layout layout = layout_of(value);
@@ -67,6 +90,7 @@ void Renderer::gather(const Inst& inst) {
   if (is_local(inst.ref)) finish_copies();
   before_read(inst.ref);
   if (const int64_t run = run_of(inst); run > 1) return gather_runs(inst, run);
+  if (const int64_t shared = shared_of(inst); shared > 1) return gather_shared(inst, shared);
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
   const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
   std::string guard = masked ? at(inst.args[1]) : "";

@@ -134,6 +134,8 @@ class Renderer {
   int64_t run_of(const Inst& inst);
   void gather(const Inst& inst);
   void gather_runs(const Inst& inst, int64_t length);
+  int64_t shared_of(const Inst& inst);
+  void gather_shared(const Inst& inst, int64_t length);
   void scatter(const Inst& inst);
   void scatter_runs(const Inst& inst, int64_t length);
 

@@ -41,7 +41,7 @@ void Runs::visit(const Block& block) {
     if (inst.results.size() != 1 || inst.op == Op::loop || inst.op == Op::when) continue;
     const Value result = inst.results[0];
     const kernel::Type& type = kernel_.types[static_cast<size_t>(result)];
-    if (type.rank() > 1 || !(is_integer(type.dtype) || type.dtype == bool_)) continue;
+    if (type.rank() > 1 || !(is_integer(type.dtype) || type.dtype == bool_ || inst.op == Op::gather)) continue;
     Fact& found = facts_[static_cast<size_t>(result)];
     const Form before = found.form;
     found = of(inst);
@@ -59,6 +59,10 @@ Runs::Fact Runs::of(const Inst& inst) const {
       return is_integer(from.dtype) && from.dtype.size() <= inst.type.dtype.size() ? fact(inst.args[0]) : Fact();
     }
     case Op::scalar: return scalar(inst);
+    case Op::gather: {  // one element of memory for all
+      const bool masked = inst.args[1] != kernel::no_value;
+      return {uniform(inst.args[0]) && (!masked || uniform(inst.args[1])) ? Form::uniform : Form::varying, 1, {}};
+    }
     default: return {};
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Finds runs in computed indices: chunks of a tile whose indices are consecutive, and conditions that are equal for all
-// elements of a chunk. A gather or scatter of such chunks travels in words, as a load or store does. Indices become
+// Finds runs in computed indices: chunks of a tile whose indices are consecutive, and indices and conditions that are
+// equal for all elements of a chunk. A gather or scatter of consecutive elements travels in words, as a load or store
+// does; a gather of one element for a chunk is one load. Indices become
 // computed where lanes run along several axes that are not one in memory: x / 32 * 64 + x % 32 has runs of 32.
 #include <cstdint>
 #include <optional>
@@ -10,8 +11,8 @@
 
 namespace weft::target::cuda {
 
-/// The integers and bools of a kernel, over chunks of `length` elements that begin at multiples of `length`. `length`
-/// is a power of two.
+/// The integers and bools of a kernel, and what it gathers, over chunks of `length` elements that begin at multiples of
+/// `length`. `length` is a power of two.
 class Runs {
  public:
   Runs(const kernel::Kernel& kernel, int64_t length);

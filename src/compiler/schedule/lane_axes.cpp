@@ -11,6 +11,7 @@ using ix::Expr;
 namespace {
 
 constexpr int64_t many_lines = 1 << 14;  // more lines than warps run at once
+constexpr int64_t warp_bytes = 512;      // a word of 16 bytes for each lane of a warp
 
 /// Returns the bytes of the sectors that the lanes of a warp touch, by those that contiguous lanes would. The lanes run
 /// from the middle of `vars` on, as one flat index; all other variables are 0.
@@ -31,6 +32,23 @@ double sectors_of_lanes(const Touch& touch, int64_t element, std::span<const Dom
   return static_cast<double>(sectors.size() * sector) / static_cast<double>(count * element);
 }
 
+/// Returns the cost of an address that is loaded from memory for each of the first `vars` (outermost first), and runs
+/// on along the others: that of the sectors of the lanes that share it. `computed` where each lane has its own.
+double gathered_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<const DomainVariable> vars,
+                     int64_t element, double index, double computed) {
+  constexpr int64_t lanes = 32, sector = 32;
+  int64_t run = 1;
+  std::vector<Expr> shared;
+  for (size_t k = vars.size(); k-- > 0; run *= vars[k].extent.bound()) {
+    shared.insert(shared.begin(), vars[k].var);
+    const auto form = ix::affine(touch.offset, shared);
+    if (!form || form->coefficients[0] != run || analysis.gathered_on(touch.offset, shared)) break;
+  }
+  if (run == 1) return computed;
+  const int64_t bytes = std::min(run, lanes) * element;
+  return std::min(computed, index + static_cast<double>(std::max(bytes, sector)) / static_cast<double>(bytes));
+}
+
 /// Returns the cost of one address for one lane if the lanes run over `vars` (outermost first) as one flat index: 1 for
 /// contiguous elements, less for one element shared by all lanes, more for a stride or a computed index. A GPU reads by
 /// sectors: there a stride or an index costs what its lanes touch, if that is less.
@@ -40,7 +58,8 @@ double lane_cost(const AccessAnalysis& analysis, const Touch& touch, std::span<c
   const bool by_sectors = simt && all_static(vars) && extent_of(vars) > 0;
   std::vector<Expr> lanes;
   for (const DomainVariable& v : vars) lanes.push_back(v.var);
-  if (analysis.gathered_on(touch.offset, lanes)) return computed;
+  if (analysis.gathered_on(touch.offset, lanes))
+    return by_sectors ? gathered_cost(analysis, touch, vars, element, index, computed) : computed;
   auto form = ix::affine(touch.offset, lanes);
   const auto counted = [&] { return std::min(computed, index + sectors_of_lanes(touch, element, vars)); };
   if (!form) return by_sectors ? counted() : computed;
@@ -83,6 +102,8 @@ std::vector<LaneAxes> rank_lane_axes(const Ir& ir, const AccessAnalysis& analysi
   }
   if (candidates.empty()) candidates.push_back({RowClass::map, 0, {}});
   const int64_t enough_programs = simt ? 512 : 4;
+  int64_t element = 1;  // of the widest array, in bytes
+  for (const Touch& touch : analysis.touches) element = std::max<int64_t>(element, ir[touch.node].type.dtype.size());
   for (LaneAxes& candidate : candidates) {
     double cost = 0.25;
     for (const Touch& touch : analysis.touches)
@@ -105,10 +126,10 @@ std::vector<LaneAxes> rank_lane_axes(const Ir& ir, const AccessAnalysis& analysi
     if (simt && candidate.kind == RowClass::column && column >= 64 && column <= 8192 && total <= few_elements &&
         extent_of(rows) <= 1024 && analysis.flops <= 8)
       cost *= 32;
-    // A warp for each short row has one load in flight. Threads that compute the positions of several elements by
-    // division finish sooner.
-    if (simt && candidate.kind == RowClass::map && extent < lanes && total / extent > many_lines)
-      cost *= 256.0 / static_cast<double>(extent);
+    // A warp for each short row has one load in flight, of less than a word a lane. Threads that compute the positions
+    // of several elements by division finish sooner.
+    if (simt && candidate.kind == RowClass::map && extent * element < warp_bytes && total / extent > many_lines)
+      cost *= 2 * static_cast<double>(warp_bytes) / static_cast<double>(extent * element);
     candidate.cost = cost;
   }
   std::stable_sort(candidates.begin(), candidates.end(),

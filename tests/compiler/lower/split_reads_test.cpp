@@ -87,3 +87,22 @@ TEST_CASE("on a GPU lanes run where they touch the fewest sectors, also by indic
   }
   CHECK(kind_on_gpu({inputs, {sum(total, {1, 2, 3})}}) == "row_sum");  // and not along the examples, 48 KB apart
 }
+
+TEST_CASE("on a GPU a warp has a word for each lane, however short the lines are that a map reads") {
+  // Lines of 128 and of 64 bytes, read where they lie, by a division, and by an index in memory.
+  const Value x = param({64, 64, 64, 32}), ids = parameter({{128}, int32});
+  const Value heads = param({64, 512, 8, 16});
+  const auto taken = [&](const Value& v) { return take(v, ids, 2); };
+  const Graph graphs[] = {
+      {{heads}, {permute(heads, {0, 2, 1, 3}) * 2.0}},
+      {{x}, {reshape(broadcast(reshape(x, {64, 64, 1, 64, 1, 32}), {64, 64, 2, 64, 2, 32}), {64, 128, 128, 32}) * 2.0}},
+      {{x, ids}, {taken(x) * 2.0}}};
+  for (const Graph& g : graphs) {
+    Planned h100("NVIDIA H100");
+    build({g, {}, {}}, h100);
+    REQUIRE(h100.kernels.size() == 1);
+    int64_t widest = 0;
+    for (const kernel::Type& t : h100.kernels[0].types) widest = std::max(widest, t.size());
+    CHECK(widest >= 32 * 4);
+  }
+}

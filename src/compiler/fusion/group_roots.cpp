@@ -2,12 +2,16 @@
 // that these read from memory. Chooses the layouts of results that are free to choose.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
+#include <vector>
 
 #include "compiler/fusion/grouper.h"
 #include "compiler/region/attention_plan.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/region/kv_append.h"
+#include "compiler/schedule/work.h"
+#include "target/rates.h"
 #include "target/target.h"
 
 namespace weft::compiler {
@@ -144,14 +148,52 @@ void Grouper::count_gathered_points() {
       gathered_points_[operand_base(ir_, strides_, base_root_, ir_[id].inputs[0])] += volume(ir_[id].type.shape);
 }
 
-/// Marks what a gather reads from memory. A value of which gathers take fewer elements than it has is computed where it
-/// is taken, which takes fewer operations than storing it, and less memory.
+/// Returns whether a value is computed wherever a gather takes an element of it: there are fewer of those than it has
+/// elements, or the further operations, and reads of further arrays, take less time than to write and read it, by the
+/// machine's stated rates.
+bool Grouper::computed_where_gathered(NodeId base) const {
+  // Operations of an element for its address, and for that of a word of four elements, as whole rows are gathered in.
+  constexpr double element_address = 8, word_address = 2;
+  constexpr double small = 16;  // an array so much smaller stays in a cache
+  const auto elements = static_cast<double>(volume(ir_[base].type.shape)),
+             points = static_cast<double>(gathered_points_.at(base));
+  if (points < elements) return true;
+  if (!target_ || !target_->machine().wants_many_programs()) return false;  // a CPU gathers lane by lane
+  double operations = 0, bytes = 0;                                         // of an element
+  std::set<NodeId> seen{base};
+  std::vector<NodeId> pending{base};
+  while (!pending.empty()) {
+    const NodeId node = pending.back();
+    pending.pop_back();
+    const IrNode& n = ir_[node];
+    if (node != base && (is_leaf(ir_, node) || base_root_[node])) {
+      if (static_cast<double>(volume(n.type.shape)) * small >= elements) bytes += n.type.dtype.size();
+      continue;
+    }
+    if (n.op == Op::gather) {
+      const std::vector<int64_t>& axes = n.attrs->axes;
+      const bool rows = std::find(axes.begin(), axes.end(), ir_[n.inputs[0]].type.rank() - 1) == axes.end();
+      operations += rows ? word_address : element_address;
+    } else {
+      operations += operations_of(n);
+    }
+    for (const NodeId input : n.inputs)
+      if (seen.insert(input).second) pending.push_back(input);
+  }
+  const double size = ir_[base].type.dtype.size();
+  const target::Rates rates = target::stated_rates(target_->machine());
+  const double again =
+      operations * (points - elements) / rates.vector + points * std::max(0.0, bytes - size) / rates.memory();
+  return again < 2 * elements * size / rates.memory();
+}
+
+/// Marks what a gather reads from memory.
 void Grouper::mark_gathered(NodeId id) {
   const IrNode& node = ir_[id];
   const NodeId base = operand_base(ir_, strides_, base_root_, node.inputs[0]);
   const int64_t elements = volume(ir_[base].type.shape);
   const bool computes = is_elementwise(ir_[base].op) || ir_[base].op == Op::gather;
-  if (computes && gathered_points_[base] < elements) return;
+  if (computes && computed_where_gathered(base)) return;
   if (computes || ir_[base].op == Op::random_bits) mark(base);
   // A small part of a large array is gathered into its own buffer, so that the large one need not stay alive until
   // the gather's readers run.

@@ -63,6 +63,7 @@ class Grouper {
   void find_region(NodeId dot, const NodeCounts& outputs);
   void mark_operands_of(const DotRegion& region);
   void mark_operands(NodeId id);
+  bool computed_where_gathered(NodeId base) const;
   void mark_gathered(NodeId id);
   void count_gathered_points();
   void mark_gemv_vector(NodeId reduction);

@@ -208,6 +208,10 @@ void add_products(List& list) {
   list.of("strided convolution", forward(convolved), {image, kernel}, {small, taps});
   list.of("its gradient by the input", convolution_gradient(0), {image, kernel, result}, {small, taps, pooled});
   list.of("its gradient by the weight", convolution_gradient(1), {image, kernel, result}, {small, taps, pooled});
+  list.of("bilinear interpolation", forward([](const Arrays& in) {
+            return nn::Upsample({.scale = {2}, .mode = nn::UpsampleOptions::Mode::linear})(in[0]);
+          }),
+          {{64, 64, 64, 64}}, {{2, 5, 3, 4}});
   list.of("LSTM", forward(lstm), {{128, 64, 512}, {512, 2048}, {512, 2048}, {2048}},
           {{4, 3, 5}, {5, 16}, {4, 16}, {16}}, 2);
   list.of("LSTM backward", backward(lstm), {{128, 64, 512}, {512, 2048}, {512, 2048}, {2048}, {128, 64, 512}},

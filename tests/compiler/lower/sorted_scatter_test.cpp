@@ -151,9 +151,11 @@ TEST_CASE("single elements and narrow rows are added by their sorted ids, intege
 }
 
 TEST_CASE("sums that any order gives are added to tables of programs: integers, and one number that is counted") {
+  int64_t turn = 0;
   for (const Ids kind : {Ids::spread, Ids::few, Ids::one, Ids::mixed})
     for (const int64_t columns : {0, 1, 3, 40})  // 0: of an array with one axis
       for (const Dtype index : {int32, int64, uint8}) {
+        if (!weft::test::taken(turn++ + static_cast<int64_t>(kind))) continue;
         const Shape row = columns > 0 ? Shape{columns} : Shape{};
         Shape sums{nodes}, list{41, 201};
         sums.insert(sums.end(), row.begin(), row.end()), list.insert(list.end(), row.begin(), row.end());

@@ -10,6 +10,7 @@
 #include "graph/derive/derive.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/driver/nvrtc.h"
+#include "thinning.h"
 
 using namespace weft;
 using namespace weft::graph;

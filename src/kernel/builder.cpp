@@ -1,4 +1,5 @@
 // The builder of tile IR: infers result types, folds what is known, keeps the blocks that are being filled.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <utility>
@@ -6,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernel/op_info.h"
 #include "kernel/rules.h"
 
 namespace weft::kernel {
@@ -45,16 +47,15 @@ Value Builder::new_value(const Type& type) {
   return static_cast<Value>(kernel_.types.size() - 1);
 }
 
-/// Appends `inst` and, unless it is an effect or has its results already, makes its result of inst.type.
+/// Appends `inst` and, if its kind has one result, makes it of inst.type.
 Value Builder::append(Inst inst) {
-  const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add ||
-                      inst.op == Op::prefetch || inst.op == Op::alloc || inst.op == Op::matmul || inst.op == Op::when ||
-                      inst.op == Op::loop;
-  if (!effect) inst.results = {new_value(inst.type)};
+  const bool single = info(inst.op).results == 1;
+  if (single) inst.results = {new_value(inst.type)};
+  inst.place = place_;
   if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty())
     refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
   frames_.back().block.insts.push_back(std::move(inst));
-  return effect ? no_value : frames_.back().block.insts.back().results[0];
+  return single ? frames_.back().block.insts.back().results[0] : no_value;
 }
 
 /// An instruction without arguments: one of each kind is enough in a scope.
@@ -217,21 +218,120 @@ Value Builder::reshape(Value v, std::vector<int64_t> dims) {
   return append(Inst{.op = Op::reshape, .type = {from.dtype, std::move(dims)}, .args = {v}});
 }
 
-Value Builder::transpose(Value v) {
+Value Builder::permute(Value v, std::vector<int64_t> axes) {
   const Type from = type(v);
-  if (from.rank() != 2) refuse("transpose takes a tile with two axes, not " + to_string(from));
-  return append(Inst{.op = Op::transpose, .type = {from.dtype, {from.dims[1], from.dims[0]}}, .args = {v}});
+  Type result{from.dtype, {}};
+  bool same = axes.size() == from.dims.size();
+  for (size_t k = 0; k < axes.size(); ++k) {
+    if (axes[k] < 0 || axes[k] >= from.rank())
+      refuse(fmt::format("permute: {} has no axis {}", to_string(from), axes[k]));
+    result.dims.push_back(from.dims[static_cast<size_t>(axes[k])]);
+    same = same && axes[k] == static_cast<int64_t>(k);
+  }
+  if (same) return v;
+  Inst inst{.op = Op::permute, .type = std::move(result), .args = {v}};
+  inst.axes = std::move(axes);
+  return append(std::move(inst));
+}
+
+Value Builder::slice(Value v, std::vector<int64_t> starts, std::vector<int64_t> dims, std::vector<int64_t> steps) {
+  const Type from = type(v);
+  if (steps.empty()) steps.assign(dims.size(), 1);
+  const auto is = [](const std::vector<int64_t>& list, int64_t all) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t k) { return k == all; });
+  };
+  if (dims == from.dims && is(starts, 0) && is(steps, 1)) return v;
+  Inst inst{.op = Op::slice, .type = {from.dtype, std::move(dims)}, .args = {v}};
+  inst.axes = std::move(starts);
+  inst.strides = std::move(steps);
+  return append(std::move(inst));
+}
+
+Value Builder::cat(const std::vector<Value>& tiles, int axis) {
+  if (tiles.size() == 1) return tiles[0];
+  if (tiles.empty()) refuse("cat: there is nothing to join");
+  Type result = type(tiles[0]);
+  if (axis < 0 || axis >= result.rank()) refuse(fmt::format("cat: {} has no axis {}", to_string(result), axis));
+  for (size_t k = 1; k < tiles.size(); ++k)
+    if (type(tiles[k]).rank() == result.rank())
+      result.dims[static_cast<size_t>(axis)] += type(tiles[k]).dims[static_cast<size_t>(axis)];
+  Inst inst{.op = Op::cat, .type = std::move(result), .args = tiles};
+  inst.axis = axis;
+  return append(std::move(inst));
+}
+
+/// Appends an instruction that has a result of each argument's type, without its axis if it is a reduction.
+std::vector<Value> Builder::several(Inst inst) {
+  for (const Value v : inst.args) {
+    Type result = type(v);
+    if (inst.axis < 0 || inst.axis >= result.rank())
+      refuse(fmt::format("{}: {} has no axis {}", info(inst.op).name, to_string(result), inst.axis));
+    if (inst.op == Op::reduce) result.dims.erase(result.dims.begin() + inst.axis);
+    inst.results.push_back(new_value(result));
+  }
+  if (!inst.results.empty()) inst.type = type(inst.results[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+/// Returns the block of a reduction or scan of tiles.
+Block Builder::combining(const Combine& combine, const std::vector<Value>& tiles) {
+  open();
+  std::vector<Value> sides[2];
+  for (std::vector<Value>& side : sides)
+    for (const Value v : tiles) side.push_back(new_value({type(v).dtype, {}}));
+  frames_.back().block.arguments = sides[0];
+  frames_.back().block.arguments.insert(frames_.back().block.arguments.end(), sides[1].begin(), sides[1].end());
+  return close(combine(sides[0], sides[1]));
 }
 
 Value Builder::reduce(Reducer r, Value v, int axis) {
-  Type result = type(v);
-  if (axis < 0 || axis >= result.rank())
-    refuse(fmt::format("reduce {}: {} has no axis {}", name(r), to_string(result), axis));
-  result.dims.erase(result.dims.begin() + axis);
-  Inst inst{.op = Op::reduce, .type = std::move(result), .args = {v}};
+  Inst inst{.op = Op::reduce, .args = {v}};
   inst.reducer = r;
   inst.axis = axis;
+  return several(std::move(inst))[0];
+}
+
+std::vector<Value> Builder::reduce(const Combine& combine, const std::vector<Value>& tiles, int axis) {
+  Inst inst{.op = Op::reduce, .args = tiles};
+  inst.axis = axis;
+  inst.blocks.push_back(combining(combine, tiles));
+  return several(std::move(inst));
+}
+
+Value Builder::scan(Reducer r, Value v, int axis, bool reverse) {
+  Inst inst{.op = Op::scan, .args = {v}};
+  inst.reducer = r;
+  inst.axis = axis;
+  inst.reverse = reverse;
+  return several(std::move(inst))[0];
+}
+
+std::vector<Value> Builder::scan(const Combine& combine, const std::vector<Value>& tiles, int axis, bool reverse) {
+  Inst inst{.op = Op::scan, .args = tiles};
+  inst.axis = axis;
+  inst.reverse = reverse;
+  inst.blocks.push_back(combining(combine, tiles));
+  return several(std::move(inst));
+}
+
+Value Builder::take(Value v, Value index, int axis) {
+  Inst inst{.op = Op::take, .type = {type(v).dtype, type(index).dims}, .args = {v, index}};
+  inst.axis = axis;
   return append(std::move(inst));
+}
+
+std::vector<Value> Builder::sort(const std::vector<Value>& tiles, int axis, bool descending) {
+  Inst inst{.op = Op::sort, .args = tiles};
+  inst.axis = axis;
+  inst.reverse = descending;
+  return several(std::move(inst));
+}
+
+Value Builder::histogram(Value index, int64_t bins) {
+  Type result{int32, {bins}};
+  return append(Inst{.op = Op::histogram, .type = std::move(result), .args = {index}});
 }
 
 Value Builder::shift(Value v, Value into, int64_t by) {
@@ -261,9 +361,11 @@ Value Builder::extract(Value v, int64_t lane) {
   return append(std::move(inst));
 }
 
-Value Builder::dot(Value a, Value b, Value c) {
+Value Builder::dot(Value a, Value b, Value c, DotPrecision precision) {
   const Type result = type(c);
-  return append(Inst{.op = Op::dot, .type = result, .args = {a, b, c}});
+  Inst inst{.op = Op::dot, .type = result, .args = {a, b, c}};
+  inst.precision = precision;
+  return append(std::move(inst));
 }
 
 void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b,
@@ -335,6 +437,25 @@ void Builder::atomic_add(Ref ref, Value value, Value index, Value mask) {
   Inst inst{.op = Op::atomic_add, .args = {value, index, mask}};
   inst.ref = ref;
   append(std::move(inst));
+}
+
+Value Builder::atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask) {
+  Inst inst{.op = Op::atomic, .type = Type(type(value)), .args = {value, index, mask}};
+  inst.scalar_op = op;
+  inst.ref = ref;
+  return append(std::move(inst));
+}
+
+Value Builder::exchange_memory(Ref ref, Value value, Value index, Value mask) {
+  Inst inst{.op = Op::exchange_memory, .type = Type(type(value)), .args = {value, index, mask}};
+  inst.ref = ref;
+  return append(std::move(inst));
+}
+
+Value Builder::compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask) {
+  Inst inst{.op = Op::compare_exchange, .type = Type(type(value)), .args = {expected, value, index, mask}};
+  inst.ref = ref;
+  return append(std::move(inst));
 }
 
 void Builder::prefetch(Ref ref, Value offset, int64_t count) {
@@ -431,6 +552,59 @@ std::vector<Value> Builder::when(Value condition, const std::vector<Value>& othe
   const std::vector<Value> results = inst.results;
   append(std::move(inst));
   return results;
+}
+
+std::vector<Value> Builder::branch(Value condition, const std::function<std::vector<Value>()>& then,
+                                   const std::function<std::vector<Value>()>& otherwise) {
+  if (int64_t holds = 0; known(condition, holds)) return holds != 0 ? then() : otherwise();
+  Inst inst{.op = Op::branch, .args = {condition}};
+  for (const auto& body : {then, otherwise}) {
+    open();
+    inst.blocks.push_back(close(body()));
+  }
+  for (const Value v : inst.blocks[0].insts.back().args) inst.results.push_back(new_value(Type(type(v))));
+  if (!inst.results.empty()) inst.type = type(inst.results[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+std::vector<Value> Builder::while_loop(const std::vector<Value>& initial,
+                                       const std::function<Value(const std::vector<Value>&)>& condition,
+                                       const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+  Inst inst{.op = Op::while_loop, .args = initial};
+  const auto block = [&](const auto& make) {
+    open();
+    std::vector<Value> arguments;
+    for (const Value v : initial) arguments.push_back(new_value(Type(type(v))));
+    frames_.back().block.arguments = arguments;
+    inst.blocks.push_back(close(make(arguments)));
+  };
+  block([&](const std::vector<Value>& carried) { return std::vector<Value>{condition(carried)}; });
+  block(body);
+  for (const Value v : initial) inst.results.push_back(new_value(Type(type(v))));
+  if (!inst.results.empty()) inst.type = type(inst.results[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+void Builder::print(const std::string& text, std::vector<Value> values) {
+  Inst inst{.op = Op::print, .args = std::move(values)};
+  inst.text = text;
+  append(std::move(inst));
+}
+
+void Builder::assert_(Value condition, const std::string& text) {
+  Inst inst{.op = Op::assert_, .args = {condition}};
+  inst.text = text;
+  append(std::move(inst));
+}
+
+void Builder::at(const char* file, int line) {
+  const Place& last = kernel_.places.back();
+  if (last.line != line || last.file != file) kernel_.places.push_back({file, line});
+  place_ = static_cast<int32_t>(kernel_.places.size() - 1);
 }
 
 Kernel Builder::finish() {

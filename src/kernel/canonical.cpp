@@ -2,6 +2,7 @@
 // same instructions get the same digest, which is the key of their compiled code.
 #include <utility>
 
+#include "kernel/op_info.h"
 #include "kernel/rules.h"
 
 namespace weft::kernel {
@@ -38,30 +39,23 @@ class Renumbering {
     for (Value v : i.args) result.args.push_back(v == no_value ? no_value : to_.at(static_cast<size_t>(v)));
     for (Value v : i.results) result.results.push_back(define(v));
     if (!i.results.empty()) result.type = i.type;
-    switch (i.op) {
-      case Op::scalar: result.scalar_op = i.scalar_op; break;
-      case Op::constant: result.number = i.number; break;
-      case Op::symbol: result.ref = i.ref; break;
-      case Op::reduce: result.reducer = i.reducer, result.axis = i.axis; break;
-      case Op::shift:
-      case Op::exchange:
-      case Op::extract: result.axis = i.axis; break;
-      case Op::load:
-        result.ref = i.ref, result.strides = i.strides, result.number = i.number, result.streaming = i.streaming;
-        break;
-      case Op::store: result.ref = i.ref, result.strides = i.strides, result.streaming = i.streaming; break;
-      case Op::matmul:
-        result.type = i.type, result.ref = i.ref, result.left = i.left, result.right = i.right,
-        result.strides = i.strides, result.schedule = i.schedule, result.sources = i.sources;
-        break;
-      case Op::gather:
-      case Op::prefetch:
-      case Op::alloc: result.ref = i.ref, result.number = i.number; break;
-      case Op::loop: result.parallel = i.parallel; break;
-      case Op::scatter:
-      case Op::atomic_add: result.ref = i.ref; break;
-      default: break;
-    }
+    const unsigned fields = info(i.op).fields;
+    if (i.op == Op::matmul) result.type = i.type;
+    if (fields & scalar_op_field) result.scalar_op = i.scalar_op;
+    if (fields & reducer_field) result.reducer = i.reducer;
+    if (fields & number_field) result.number = i.number;
+    if (fields & ref_field) result.ref = i.ref;
+    if (fields & matrices_field) result.left = i.left, result.right = i.right;
+    if (fields & axis_field) result.axis = i.axis;
+    if (fields & strides_field) result.strides = i.strides;
+    if (fields & schedule_field) result.schedule = i.schedule;
+    if (fields & sources_field) result.sources = i.sources;
+    if (fields & streaming_field) result.streaming = i.streaming;
+    if (fields & parallel_field) result.parallel = i.parallel;
+    if (fields & axes_field) result.axes = i.axes;
+    if (fields & reverse_field) result.reverse = i.reverse;
+    if (fields & precision_field) result.precision = i.precision;
+    if (fields & text_field) result.text = i.text;
     for (const Block& b : i.blocks) result.blocks.push_back(block(b));
     return result;
   }
@@ -102,7 +96,9 @@ void hash_block(Hasher& h, const Block& b) {
     hash_list(h, i.args);
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
-    h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel);
+    h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel).number(i.reverse).number(i.precision);
+    hash_list(h, i.axes);
+    h.text(i.text);
     if (i.op == Op::matmul) hash_matmul(h, i);
     hash_list(h, i.strides);
     h.number(i.blocks.size());

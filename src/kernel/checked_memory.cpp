@@ -137,7 +137,7 @@ void CheckedMemory::store(Ref ref, int64_t index, Number v) {
   write_element(region.data, region.dtype, index, v);
 }
 
-void CheckedMemory::atomic_add(Ref ref, int64_t index, Number v) {
+Number CheckedMemory::update(Ref ref, int64_t index, const std::function<Number(Number)>& change) {
   Region& region = at(ref, index);
   if (!region.writer.empty()) {
     const size_t k = static_cast<size_t>(index);
@@ -147,8 +147,9 @@ void CheckedMemory::atomic_add(Ref ref, int64_t index, Number v) {
       throw MemoryFault(fmt::format("race: adds to element {}, which another program read", index));
     mark(region.adder[k]);
   }
-  const Number both[] = {read_element(region.data, region.dtype, index), v};
-  write_element(region.data, region.dtype, index, round_to(reference(ScalarOp::add, region.dtype, both), region.dtype));
+  const Number old = read_element(region.data, region.dtype, index);
+  write_element(region.data, region.dtype, index, change(old));
+  return old;
 }
 
 }  // namespace weft::kernel

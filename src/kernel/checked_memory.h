@@ -2,6 +2,7 @@
 // The interpreter's memory: the caller's buffers and a program's local scratch. Every access is checked against bounds
 // and against the accesses of the launch's other programs. Throws MemoryFault; the interpreter adds the kernel,
 // instruction and program.
+#include <functional>
 #include <stdexcept>
 #include <vector>
 
@@ -24,7 +25,8 @@ class CheckedMemory {
   void poison(Ref local);
   Number load(Ref ref, int64_t index);
   void store(Ref ref, int64_t index, Number v);
-  void atomic_add(Ref ref, int64_t index, Number v);
+  /// Replaces an element by change(element), as an atomic instruction does, and returns what it was.
+  Number update(Ref ref, int64_t index, const std::function<Number(Number)>& change);
 
  private:
   struct Region {

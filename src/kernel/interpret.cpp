@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,12 +13,23 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "kernel/checked_memory.h"
+#include "kernel/op_info.h"
 #include "kernel/rules.h"
+#include "kernel/tile_values.h"
 
 namespace weft::kernel {
 namespace {
 
-using Tile = std::vector<Number>;  // row-major
+using Tile = TileValue;
+
+/// Returns "1.5" or "[1, 2, …]": at most sixteen elements.
+std::string text_of(const Tile& tile, const Type& type) {
+  std::string out;
+  for (size_t k = 0; k < tile.size() && k < 16; ++k)
+    out += (k > 0 ? ", " : "") + (tile[k].integral ? fmt::format("{}", tile[k].i) : fmt::format("{}", tile[k].f));
+  if (type.rank() == 0) return out;
+  return "[" + out + (tile.size() > 16 ? ", …]" : "]");
+}
 
 class Interpreter {
  public:
@@ -41,8 +54,10 @@ class Interpreter {
       try {
         step(inst);
       } catch (const MemoryFault& fault) {
+        const Place& place = kernel_.places[static_cast<size_t>(inst.place)];
+        const std::string where = place.line > 0 ? fmt::format("{}:{}: ", place.file, place.line) : "";
         throw_failure("kernel " + kernel_.name,
-                      fmt::format("program {}: {}: {}", program_, print_inst(kernel_, inst), fault.what()));
+                      fmt::format("{}program {}: {}: {}", where, program_, print_inst(kernel_, inst), fault.what()));
       }
     }
     return b.insts.back().args;
@@ -58,12 +73,20 @@ class Interpreter {
       case Op::alloc: return memory_.poison(inst.ref);
       case Op::loop: return loop(inst);
       case Op::when: return when(inst);
+      case Op::reduce:
+      case Op::scan: return combine(inst);
+      case Op::sort: return define(inst.results, sort_values(inst, type(inst.args[0]), arguments(inst)));
+      case Op::branch: return branch(inst);
+      case Op::while_loop: return while_loop(inst);
+      case Op::print: return print(inst);
+      case Op::assert_: return check_condition(inst);
       default: values_[static_cast<size_t>(inst.results[0])] = compute(inst);
     }
   }
 
   Tile compute(const Inst& inst) {
     const size_t n = static_cast<size_t>(inst.type.size());
+    const auto arg = [&](size_t k) -> const Tile& { return tile(inst.args[k]); };
     switch (inst.op) {
       case Op::constant: return Tile(n, inst.number);
       case Op::program_id: return {Number::of_int(program_)};
@@ -74,119 +97,64 @@ class Interpreter {
           out.push_back(round_to(Number::of_int(static_cast<int64_t>(k)), inst.type.dtype));
         return out;
       }
-      case Op::scalar: return elementwise(inst);
-      case Op::cast: {
-        Tile out = tile(inst.args[0]);
-        for (Number& v : out) v = reference_cast(v, type(inst.args[0]).dtype, inst.type.dtype);
-        return out;
+      case Op::scalar: return scalar_value(inst, type(inst.args.back()).dtype, arguments(inst));
+      case Op::cast: return cast_value(inst, type(inst.args[0]).dtype, arg(0));
+      case Op::bitcast: return bitcast_value(inst, type(inst.args[0]).dtype, arg(0));
+      case Op::broadcast: return broadcast_value(inst, type(inst.args[0]), arg(0));
+      case Op::reshape: return arg(0);
+      case Op::permute: return permute_value(inst, type(inst.args[0]), arg(0));
+      case Op::slice: return slice_value(inst, type(inst.args[0]), arg(0));
+      case Op::cat: {
+        std::vector<Type> types;
+        for (const Value v : inst.args) types.push_back(type(v));
+        return cat_value(inst, types, arguments(inst));
       }
-      case Op::bitcast: {
-        Tile out = tile(inst.args[0]);
-        for (Number& v : out) {
-          char bytes[8] = {};
-          write_element(bytes, type(inst.args[0]).dtype, 0, v);
-          v = read_element(bytes, inst.type.dtype, 0);
-        }
-        return out;
-      }
-      case Op::broadcast: return broadcast(inst);
-      case Op::reshape: return tile(inst.args[0]);
-      case Op::transpose: {
-        const Tile& from = tile(inst.args[0]);
-        const size_t rows = static_cast<size_t>(inst.type.dims[0]), columns = static_cast<size_t>(inst.type.dims[1]);
-        Tile out(n);
-        for (size_t k = 0; k < n; ++k) out[k] = from[(k % columns) * rows + k / columns];
-        return out;
-      }
-      case Op::reduce: return reduce(inst);
-      case Op::shift: {
-        const Tile &from = tile(inst.args[0]), &into = tile(inst.args[1]);
-        Tile out = into;
-        for (int64_t k = 0; k < inst.type.size(); ++k)
-          if (k - inst.axis >= 0 && k - inst.axis < inst.type.size())
-            out[static_cast<size_t>(k)] = from[static_cast<size_t>(k - inst.axis)];
-        return out;
-      }
-      case Op::exchange: {
-        const Tile& from = tile(inst.args[0]);
-        Tile out = from;
-        for (size_t k = 0; k < out.size(); ++k) out[k] = from[k ^ static_cast<size_t>(inst.axis)];
-        return out;
-      }
-      case Op::extract: return {tile(inst.args[0])[static_cast<size_t>(inst.axis)]};
-      case Op::dot: return dot(inst);
+      case Op::shift: return shift_value(inst, arg(0), arg(1));
+      case Op::exchange: return exchange_value(inst, arg(0));
+      case Op::extract: return {arg(0)[static_cast<size_t>(inst.axis)]};
+      case Op::take: return take_value(inst, type(inst.args[0]), arg(0), arg(1));
+      case Op::histogram: return histogram_value(inst, arg(0));
+      case Op::dot: return dot_value(inst, type(inst.args[0]), arg(0), arg(1), arg(2));
       case Op::load: return load(inst);
       case Op::gather: return gather(inst);
+      case Op::atomic:
+      case Op::exchange_memory: return update(inst, 0);
+      case Op::compare_exchange: return update(inst, 1);
       default: throw_internal("interpret", "unknown instruction");
     }
   }
 
-  Tile elementwise(const Inst& inst) const {
-    Tile out(static_cast<size_t>(inst.type.size()));
-    const Dtype t = type(inst.args.back()).dtype;
-    Number args[most_arguments];
-    for (size_t k = 0; k < out.size(); ++k) {
-      for (size_t a = 0; a < inst.args.size(); ++a) args[a] = tile(inst.args[a])[k];
-      out[k] = reference(inst.scalar_op, t, args);
-      if (is_float(inst.type.dtype)) out[k] = round_to(out[k], inst.type.dtype);
-    }
+  std::vector<const Tile*> arguments(const Inst& inst) const {
+    std::vector<const Tile*> out;
+    for (const Value v : inst.args) out.push_back(&tile(v));
     return out;
   }
 
-  Tile broadcast(const Inst& inst) const {
-    const Tile& from = tile(inst.args[0]);
-    const auto& dims = type(inst.args[0]).dims;
-    const size_t columns = static_cast<size_t>(inst.type.dims.back());
-    const bool along_rows = dims.size() == 2 && dims[0] == inst.type.dims[0] && dims[1] == 1;  // [m,1]
-    Tile out(static_cast<size_t>(inst.type.size()));
-    for (size_t k = 0; k < out.size(); ++k)
-      out[k] = from[from.size() == 1 ? 0 : along_rows ? k / columns : k % columns];
-    return out;
+  void define(const std::vector<Value>& results, std::vector<Tile> tiles) {
+    for (size_t k = 0; k < results.size(); ++k) values_[static_cast<size_t>(results[k])] = std::move(tiles[k]);
   }
 
-  Tile reduce(const Inst& inst) const {
-    Tile work = tile(inst.args[0]);
-    const Type& from = type(inst.args[0]);
-    const bool narrow = is_low_float(from.dtype);
-    const Dtype t = narrow ? float32 : from.dtype;
-    const size_t extent = static_cast<size_t>(from.dims[static_cast<size_t>(inst.axis)]), rest = work.size() / extent;
-    const bool last = inst.axis + 1 == from.rank();
-    // Element i along the axis of line j.
-    auto at = [&](size_t i, size_t j) -> Number& { return work[last ? j * extent + i : i * rest + j]; };
-    Tile out;
-    for (size_t j = 0; j < rest; ++j) {
-      for (size_t half = extent / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; ++i) {
-          const Number pair[] = {at(i, j), at(i + half, j)};
-          at(i, j) = round_to(reference(combine(inst.reducer), t, pair), t);
-        }
-      out.push_back(round_to(at(0, j), from.dtype));
-    }
-    return out;
-  }
-
-  Tile dot(const Inst& inst) const {
-    const Tile &a = tile(inst.args[0]), &b = tile(inst.args[1]);
-    Tile c = tile(inst.args[2]);
-    const bool wide = inst.type.dtype == float64;
-    const size_t columns = static_cast<size_t>(inst.type.dims[1]),
-                 depth = static_cast<size_t>(type(inst.args[0]).dims[1]);
-    for (size_t k = 0; k < c.size(); ++k) {
-      if (inst.type.dtype == int32) {
-        for (size_t d = 0; d < depth; ++d)
-          c[k] =
-              round_to(Number::of_int(c[k].i + a[k / columns * depth + d].i * b[d * columns + k % columns].i), int32);
-        continue;
+  /// Reduces or scans. Low floats are combined in float32 by a reducer, and rounded at the end.
+  void combine(const Inst& inst) {
+    const Type from = type(inst.args[0]);
+    const Dtype t = inst.blocks.empty() && is_low_float(from.dtype) ? float32 : from.dtype;
+    const CombineValues combined = [&](const std::vector<Number>& low, const std::vector<Number>& high) {
+      if (inst.blocks.empty()) {
+        const Number pair[] = {low[0], high[0]};
+        return std::vector<Number>{round_to(reference(kernel::combine(inst.reducer), t, pair), t)};
       }
-      double sum = c[k].f;
-      for (size_t d = 0; d < depth; ++d) {
-        const double x = a[k / columns * depth + d].f, y = b[d * columns + k % columns].f;
-        sum = wide ? std::fma(x, y, sum)
-                   : std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(sum));
-      }
-      c[k] = round_to(Number::of_real(sum), inst.type.dtype);
-    }
-    return c;
+      const Block& body = inst.blocks[0];
+      for (size_t k = 0; k < body.arguments.size(); ++k)
+        values_[static_cast<size_t>(body.arguments[k])] = {k < low.size() ? low[k] : high[k - low.size()]};
+      std::vector<Number> out;
+      for (const Value v : block(body)) out.push_back(tile(v)[0]);
+      return out;
+    };
+    std::vector<Tile> out = inst.op == Op::reduce ? reduce_values(inst, from, arguments(inst), combined)
+                                                  : scan_values(inst, from, arguments(inst), combined);
+    if (!(t == from.dtype))
+      for (Number& n : out[0]) n = round_to(n, from.dtype);
+    define(inst.results, std::move(out));
   }
 
   /// Returns an operand of a matmul as a dense matrix of rows (of B columns) by k, rounded as tensor cores read it.
@@ -236,19 +204,18 @@ class Interpreter {
   /// Calls visit(lane, address) for each lane of a load's or store's tile that is within the limits.
   template <class Visit>
   void slice(const Inst& inst, const Type& of, Visit visit) const {
-    const size_t limits = first_limit(inst.op), rank = of.dims.size();
-    const int64_t offset = whole(inst.args[limits - 1]), columns = rank > 0 ? of.dims.back() : 1;
-    for (int64_t lane = 0; lane < of.size(); ++lane) {
-      const int64_t position[] = {rank == 2 ? lane / columns : lane, lane % columns};
+    const size_t limits = first_limit(inst.op);
+    const int64_t offset = whole(inst.args[limits - 1]);
+    each_element(of.dims, [&](size_t lane, const std::vector<int64_t>& position) {
       uint64_t address = static_cast<uint64_t>(offset);
       bool inside = true;
-      for (size_t k = 0; k < rank; ++k) {
+      for (size_t k = 0; k < position.size(); ++k) {
         const Value limit = inst.args[limits + k];
         inside = inside && (limit == no_value || position[k] < whole(limit));
         address += static_cast<uint64_t>(position[k]) * static_cast<uint64_t>(inst.strides[k]);
       }
-      if (inside) visit(static_cast<size_t>(lane), static_cast<int64_t>(address));
-    }
+      if (inside) visit(lane, static_cast<int64_t>(address));
+    });
   }
 
   Tile load(const Inst& inst) {
@@ -277,8 +244,62 @@ class Interpreter {
     for (size_t k = 0; k < value.size(); ++k) {
       if (masked(inst.args[2], k)) continue;
       if (inst.op == Op::scatter) memory_.store(inst.ref, index[k].i, value[k]);
-      else memory_.atomic_add(inst.ref, index[k].i, value[k]);
+      else
+        memory_.update(inst.ref, index[k].i, [&](Number old) {
+          const Number pair[] = {old, value[k]};
+          const Dtype t = ref_dtype(kernel_, inst.ref);
+          return round_to(reference(ScalarOp::add, t, pair), t);
+        });
     }
+  }
+
+  /// Updates elements lane by lane and returns what was there; `first`: the argument that is the value.
+  Tile update(const Inst& inst, size_t first) {
+    const Tile &value = tile(inst.args[first]), &index = tile(inst.args[first + 1]);
+    Tile out(value.size(), round_to(Number::of_int(0), inst.type.dtype));
+    for (size_t k = 0; k < value.size(); ++k) {
+      if (masked(inst.args[first + 2], k)) continue;
+      out[k] = memory_.update(inst.ref, index[k].i, [&](Number old) {
+        if (inst.op == Op::exchange_memory) return value[k];
+        if (inst.op == Op::compare_exchange) return old == tile(inst.args[0])[k] ? value[k] : old;
+        const Number pair[] = {old, value[k]};
+        return round_to(reference(inst.scalar_op, inst.type.dtype, pair), inst.type.dtype);
+      });
+    }
+    return out;
+  }
+
+  void branch(const Inst& inst) {
+    std::vector<Tile> out;
+    for (const Value v : block(inst.blocks[whole(inst.args[0]) != 0 ? 0 : 1])) out.push_back(tile(v));
+    define(inst.results, std::move(out));
+  }
+
+  void while_loop(const Inst& inst) {
+    std::vector<Tile> carried;
+    for (const Value v : inst.args) carried.push_back(tile(v));
+    for (;;) {
+      define(inst.blocks[0].arguments, carried);
+      if (tile(block(inst.blocks[0])[0])[0].i == 0) break;
+      define(inst.blocks[1].arguments, std::move(carried));
+      carried.clear();
+      for (const Value v : block(inst.blocks[1])) carried.push_back(tile(v));
+    }
+    define(inst.results, std::move(carried));
+  }
+
+  void print(const Inst& inst) const {
+    std::string line = inst.text;
+    for (const Value v : inst.args) line += " " + text_of(tile(v), type(v));
+    std::fprintf(stdout, "[kernel %s] program %lld: %s\n", kernel_.name.c_str(), static_cast<long long>(program_),
+                 line.c_str());
+  }
+
+  void check_condition(const Inst& inst) const {
+    const Tile& condition = tile(inst.args[0]);
+    const auto fails = std::find_if(condition.begin(), condition.end(), [](const Number& n) { return n.i == 0; });
+    if (fails != condition.end())
+      throw MemoryFault(fmt::format("{} (element {})", inst.text, fails - condition.begin()));
   }
 
   void loop(const Inst& inst) {

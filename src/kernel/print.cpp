@@ -5,6 +5,7 @@
 #include <array>
 #include <iterator>
 
+#include "kernel/op_info.h"
 #include "kernel/rules.h"
 
 namespace weft::kernel {
@@ -49,8 +50,27 @@ class Printer {
       case Op::constant: s += ' ' + number_text(inst.number, inst.type.dtype); break;
       case Op::symbol: s += fmt::format(" s{}", inst.ref); break;
       case Op::reduce:
-        s += fmt::format(" {} {} axis({})", kernel::name(inst.reducer), values(inst.args, 0), inst.axis);
+      case Op::scan:
+        s += fmt::format("{} {} axis({}){}", inst.blocks.empty() ? fmt::format(" {}", kernel::name(inst.reducer)) : "",
+                         values(inst.args, 0), inst.axis, inst.reverse ? " reverse" : "");
+        if (!inst.blocks.empty()) s += " by(" + values(inst.blocks[0].arguments, 0, SIZE_MAX, ", ") + ")";
         break;
+      case Op::permute: s += fmt::format(" {} axes({})", values(inst.args, 0), fmt::join(inst.axes, ", ")); break;
+      case Op::slice:
+        s += fmt::format(" {} from({}) step({})", values(inst.args, 0), fmt::join(inst.axes, ", "),
+                         fmt::join(inst.strides, ", "));
+        break;
+      case Op::cat:
+      case Op::take:
+      case Op::sort:
+        s += fmt::format(" {} axis({}){}", values(inst.args, 0), inst.axis, inst.reverse ? " reverse" : "");
+        break;
+      case Op::dot:
+        s += ' ' + values(inst.args, 0);
+        if (inst.precision != DotPrecision::exact) s += inst.precision == DotPrecision::tf32 ? " tf32" : " tf32x3";
+        break;
+      case Op::print:
+      case Op::assert_: s += fmt::format(" {} \"{}\"", values(inst.args, 0), inst.text); break;
       case Op::shift: s += fmt::format(" {} by({})", values(inst.args, 0), inst.axis); break;
       case Op::exchange: s += fmt::format(" {} xor({})", values(inst.args, 0), inst.axis); break;
       case Op::extract: s += fmt::format(" {} lane({})", values(inst.args, 0), inst.axis); break;
@@ -59,7 +79,12 @@ class Printer {
         s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + slice(inst) + (inst.streaming ? " streaming" : "");
         break;
       case Op::gather: s += memory(inst, 0) + mask(inst, 1) + other(inst); break;
+      case Op::atomic:
+        s += ' ' + string(info(inst.scalar_op).name) + memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2);
+        break;
+      case Op::compare_exchange: s += memory(inst, 2) + ' ' + values(inst.args, 0, 2) + mask(inst, 3); break;
       case Op::scatter:
+      case Op::exchange_memory:
       case Op::atomic_add: s += memory(inst, 1) + ' ' + values(inst.args, 0, 1) + mask(inst, 2); break;
       case Op::matmul: s += matmul(inst); break;
       case Op::prefetch: s += memory(inst, 0) + fmt::format(" {}", inst.number.i); break;
@@ -71,6 +96,10 @@ class Printer {
           s += fmt::format(" share({})", kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].share);
         break;
       case Op::loop: s += loop(inst); break;
+      case Op::while_loop:
+        s += ' ' + values(inst.args, 0);
+        for (const Block& b : inst.blocks) s += " (" + values(b.arguments, 0, SIZE_MAX, ", ") + ")";
+        break;
       case Op::when:
         s += ' ' + values(inst.args, 0, 1);
         if (inst.args.size() > 1) s += " else(" + values(inst.args, 1, SIZE_MAX, ", ") + ")";
@@ -79,7 +108,7 @@ class Printer {
         if (!inst.args.empty()) s += ' ' + values(inst.args, 0);
     }
     const bool typed = !inst.results.empty() && inst.op != Op::program_id && inst.op != Op::symbol &&
-                       inst.op != Op::loop && inst.op != Op::when;
+                       inst.op != Op::loop && inst.op != Op::when && inst.op != Op::branch && inst.op != Op::while_loop;
     return typed ? s + " : " + to_string(inst.type) : s;
   }
 
@@ -190,7 +219,10 @@ class Printer {
         continue;
       }
       text_ += " {\n";
-      for (const Block& inner : inst.blocks) block(inner, depth + 1);
+      for (size_t k = 0; k < inst.blocks.size(); ++k) {
+        if (k > 0) text_ += indent + (inst.op == Op::branch ? "} else {\n" : "} then {\n");
+        block(inst.blocks[k], depth + 1);
+      }
       text_ += indent + "}\n";
     }
   }
@@ -209,14 +241,7 @@ int64_t Type::size() const {
   return n;
 }
 
-std::string_view op_name(Op op) {
-  constexpr std::array<std::string_view, 26> names{
-      "constant",  "program_id", "symbol",     "arange",   "scalar",  "cast", "bitcast", "broadcast", "reshape",
-      "transpose", "reduce",     "shift",      "exchange", "extract", "dot",  "matmul",  "load",      "store",
-      "gather",    "scatter",    "atomic_add", "prefetch", "alloc",   "loop", "when",    "yield"};
-  static_assert(names.size() == static_cast<size_t>(Op::yield) + 1);
-  return static_cast<size_t>(op) < names.size() ? names[static_cast<size_t>(op)] : "?";
-}
+std::string_view op_name(Op op) { return op <= Op::yield ? info(op).name : "?"; }
 
 string to_string(const Type& type) {
   return type.dims.empty() ? short_name(type.dtype)

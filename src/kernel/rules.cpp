@@ -1,52 +1,17 @@
 #include "kernel/rules.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "kernel/op_info.h"
+
 namespace weft::kernel {
 namespace {
 
 using std::string;
-
-/// The fields of an instruction that only some instructions read.
-enum Field : unsigned {
-  scalar_op_field = 1U << 0,
-  reducer_field = 1U << 1,
-  number_field = 1U << 2,
-  ref_field = 1U << 3,
-  matrices_field = 1U << 4,
-  axis_field = 1U << 5,
-  strides_field = 1U << 6,
-  schedule_field = 1U << 7,
-  streaming_field = 1U << 8,
-  parallel_field = 1U << 9,
-  sources_field = 1U << 10,
-};
-
-/// Returns the fields that an instruction reads.
-unsigned fields_read(Op op) {
-  switch (op) {
-    case Op::constant: return number_field;
-    case Op::symbol: return ref_field;
-    case Op::scalar: return scalar_op_field;
-    case Op::reduce: return reducer_field | axis_field;
-    case Op::shift:
-    case Op::exchange:
-    case Op::extract: return axis_field;
-    case Op::matmul: return ref_field | matrices_field | strides_field | schedule_field | sources_field;
-    case Op::load: return ref_field | number_field | strides_field | streaming_field;
-    case Op::store: return ref_field | strides_field | streaming_field;
-    case Op::gather: return ref_field | number_field;
-    case Op::scatter:
-    case Op::atomic_add: return ref_field;
-    case Op::prefetch:
-    case Op::alloc: return ref_field | number_field;
-    case Op::loop: return parallel_field;
-    default: return 0;
-  }
-}
 
 /// Returns the fields that differ from their defaults.
 unsigned fields_set(const Inst& inst) {
@@ -57,7 +22,9 @@ unsigned fields_set(const Inst& inst) {
          bit(inst.left != none.left || inst.right != none.right, matrices_field) |
          bit(inst.axis != none.axis, axis_field) | bit(!inst.strides.empty(), strides_field) |
          bit(!(inst.schedule == none.schedule), schedule_field) | bit(inst.streaming, streaming_field) |
-         bit(inst.parallel, parallel_field) | bit(!inst.sources.empty(), sources_field);
+         bit(inst.parallel, parallel_field) | bit(!inst.sources.empty(), sources_field) |
+         bit(!inst.axes.empty(), axes_field) | bit(inst.reverse, reverse_field) |
+         bit(inst.precision != none.precision, precision_field) | bit(!inst.text.empty(), text_field);
 }
 
 // Collects the first complaint.
@@ -75,11 +42,10 @@ struct Rules {
   bool absent(size_t k) const { return inst.args[k] == no_value; }
 
   bool shape_of_inst() {
-    const bool effect = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add ||
-                        inst.op == Op::prefetch || inst.op == Op::alloc || inst.op == Op::matmul ||
-                        inst.op == Op::yield;
-    if (effect) require(inst.results.empty(), "an effect has no result");
-    else if (inst.op != Op::loop && inst.op != Op::when) require(inst.results.size() == 1, "one result is wanted");
+    if (!require(inst.op <= Op::yield, "there is no such instruction")) return false;
+    const OpInfo& row = info(inst.op);
+    if (row.results == 0) require(inst.results.empty(), "an effect has no result");
+    else if (row.results == 1) require(inst.results.size() == 1, "one result is wanted");
     for (Value v : inst.results)
       if (v < 0 || static_cast<size_t>(v) >= kernel.types.size())
         return require(false, "a result is not a value of the kernel");
@@ -89,16 +55,18 @@ struct Rules {
     if (!inst.results.empty())
       require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
     for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
-    require((fields_set(inst) & ~fields_read(inst.op)) == 0, "a field is set that the instruction does not read");
+    require((fields_set(inst) & ~row.fields) == 0, "a field is set that the instruction does not read");
     if (inst.op == Op::matmul)
       return require(inst.blocks.size() == size_t{inst.left < 0} + size_t{inst.right < 0},
                      "a block for each computed side is wanted");
-    const size_t blocks = inst.op == Op::loop || inst.op == Op::when ? 1 : 0;
-    return require(inst.blocks.size() == blocks, blocks ? "one body is wanted" : "a body is not wanted");
+    if (row.blocks < 0) return require(inst.blocks.size() <= 1, "one body at most is wanted");
+    return require(inst.blocks.size() == static_cast<size_t>(row.blocks), row.blocks == 1 ? "one body is wanted"
+                                                                          : row.blocks    ? "two bodies are wanted"
+                                                                                          : "a body is not wanted");
   }
   void type(const Type& t) {
     require(t.dtype != complex64, "complex64 is no type of a tile");
-    require(t.rank() <= 2, "a tile has at most two axes");
+    require(t.rank() <= most_axes, "a tile has at most four axes");
     for (int64_t d : t.dims) require(d >= 1, "a tile's extents are positive");
   }
   // n arguments; those from `optional` on may be absent.
@@ -120,9 +88,17 @@ struct Rules {
   }
 
   void scalar();
+  void permute();
+  void part();
+  void cat();
+  bool combined(bool drops);
+  bool scalars(const Block& body, size_t count);
+  void take();
+  void sort();
+  void branches();
+  void atomic();
   void broadcast();
   void reshape();
-  void reduce();
   void dot();
   void matmul();
   bool parameter(Ref ref);
@@ -156,43 +132,147 @@ void Rules::scalar() {
 void Rules::broadcast() {
   if (!args(1)) return;
   const auto &from = arg(0).dims, &to = inst.type.dims;
-  bool ok = from.empty() && !to.empty();
-  if (from.size() == 1) ok = to.size() == 2 && to[1] == from[0];
-  if (from.size() == 2)
-    ok = to.size() == 2 && ((from[1] == 1 && from[0] == to[0]) || (from[0] == 1 && from[1] == to[1]));
-  require(ok, "the shape does not broadcast: scalar to any, [n] to [m,n], [m,1] to [m,n], [1,n] to [m,n]");
+  bool ok = from.size() <= to.size() && !to.empty();
+  for (size_t k = 1; ok && k <= from.size(); ++k) {
+    const int64_t extent = from[from.size() - k];
+    ok = extent == 1 || extent == to[to.size() - k];
+  }
+  require(ok, "the shape does not broadcast: from the last axis on, extents are equal or 1");
   require(inst.type.dtype == arg(0).dtype, "the dtype changes");
 }
 
 void Rules::reshape() {
   if (!args(1)) return;
+  require(arg(0).size() == inst.type.size(), "the number of elements changes");
+  require(inst.type.dtype == arg(0).dtype, "the dtype changes");
+}
+
+void Rules::permute() {
+  if (!args(1)) return;
   const Type& from = arg(0);
-  auto line = [](const Type& t) { return t.rank() == 1 || (t.rank() == 2 && (t.dims[0] == 1 || t.dims[1] == 1)); };
-  require(line(from) && line(inst.type) && from.size() == inst.type.size(),
-          "the shape does not fit: [n], [n,1] and [1,n] go into each other");
+  if (!require(inst.axes.size() == from.dims.size() && inst.type.rank() == from.rank(),
+               "an axis of the argument for each axis of the result is wanted"))
+    return;
+  std::vector<bool> seen(inst.axes.size(), false);
+  for (size_t k = 0; k < inst.axes.size(); ++k) {
+    const int64_t axis = inst.axes[k];
+    if (!require(axis >= 0 && axis < from.rank() && !seen[static_cast<size_t>(axis)], "the axes are no permutation"))
+      return;
+    seen[static_cast<size_t>(axis)] = true;
+    require(inst.type.dims[k] == from.dims[static_cast<size_t>(axis)], "the result is not the permuted argument");
+  }
   require(inst.type.dtype == from.dtype, "the dtype changes");
 }
 
-void Rules::reduce() {
+void Rules::part() {
   if (!args(1)) return;
   const Type& from = arg(0);
+  const size_t rank = from.dims.size();
+  if (!require(inst.axes.size() == rank && inst.strides.size() == rank && inst.type.dims.size() == rank,
+               "a beginning and a step for each axis are wanted"))
+    return;
+  for (size_t k = 0; k < rank; ++k) {
+    const int64_t last = inst.axes[k] + (inst.type.dims[k] - 1) * inst.strides[k];
+    require(inst.axes[k] >= 0 && inst.axes[k] < from.dims[k] && last >= 0 && last < from.dims[k],
+            "the slice reaches outside the tile");
+  }
+  require(inst.type.dtype == from.dtype, "the dtype changes");
+}
+
+void Rules::cat() {
+  if (!require(!inst.args.empty(), "there is nothing to join") || !args(inst.args.size())) return;
+  if (!require(inst.axis >= 0 && inst.axis < inst.type.rank(), "there is no such axis")) return;
+  const auto axis = static_cast<size_t>(inst.axis);
+  Type sum = arg(0);
+  if (!require(sum.rank() == inst.type.rank(), "the tiles have one rank")) return;
+  sum.dims[axis] = 0;
+  for (size_t k = 0; k < inst.args.size() && wrong.empty(); ++k) {
+    Type part = arg(k);
+    if (!require(part.rank() == sum.rank(), "the tiles have one rank")) return;
+    const int64_t extent = part.dims[axis];
+    part.dims[axis] = sum.dims[axis];
+    require(part == sum, "the tiles differ along another axis, or in dtype");
+    sum.dims[axis] += extent;
+  }
+  require(sum == inst.type, "the result is not the joined arguments");
+}
+
+/// The arguments and results of what combines tiles of one shape by a reducer or a block.
+bool Rules::combined(bool drops) {
+  const size_t count = inst.blocks.empty() ? 1 : inst.args.size();
+  if (!args(count) || !require(count > 0 && inst.results.size() == count, "a result for each tile is wanted"))
+    return false;
+  for (size_t k = 0; k < count && wrong.empty(); ++k) {
+    const Type& from = arg(k);
+    if (!require(inst.axis >= 0 && inst.axis < from.rank(), "there is no such axis")) return false;
+    require(from.dims == arg(0).dims, "the tiles have one shape");
+    Type result = from;
+    if (drops) result.dims.erase(result.dims.begin() + inst.axis);
+    require(kernel.types[static_cast<size_t>(inst.results[k])] == result,
+            drops ? "the result is not the argument without the axis" : "the result's type is not the argument's");
+  }
+  if (inst.blocks.empty()) {
+    require(takes(inst.reducer, arg(0).dtype), "the reducer is not defined on this dtype");
+    return require(components_of(inst.reducer) == 1, "the reducer's state is more than one number (kernel/states.h)");
+  }
+  require(inst.reducer == Inst{}.reducer, "a reducer is given beside a block");
+  return scalars(inst.blocks[0], 2 * count);
+}
+
+/// The block of a reduction: scalars of the dtypes of the arguments, those of the lower part before those of the upper.
+bool Rules::scalars(const Block& body, size_t count) {
+  if (!require(body.arguments.size() == count && !body.insts.empty() && body.insts.back().args.size() == count / 2,
+               "the block takes two scalars for each tile and yields one"))
+    return false;
+  const auto is = [&](Value v, Dtype t) {
+    return v >= 0 && static_cast<size_t>(v) < kernel.types.size() &&
+           kernel.types[static_cast<size_t>(v)] == Type{t, {}};
+  };
+  for (size_t k = 0; k < count; ++k)
+    require(is(body.arguments[k], arg(k % (count / 2)).dtype), "the block takes scalars of the tiles' dtypes");
+  for (size_t k = 0; k < count / 2; ++k)
+    require(is(body.insts.back().args[k], arg(k).dtype), "the block yields scalars of the tiles' dtypes");
+  return wrong.empty();
+}
+
+void Rules::take() {
+  if (!args(2)) return;
+  const Type &from = arg(0), &index = arg(1);
+  if (!require(index.dtype == int64 && index.rank() == from.rank(), "the index is an int64 tile of the tile's rank"))
+    return;
   if (!require(inst.axis >= 0 && inst.axis < from.rank(), "there is no such axis")) return;
-  Type result = from;
-  result.dims.erase(result.dims.begin() + inst.axis);
-  require(inst.type == result, "the result is not the argument without the axis");
-  require(std::has_single_bit(static_cast<uint64_t>(from.dims[static_cast<size_t>(inst.axis)])),
-          "the extent of the axis is no power of two");
-  require(takes(inst.reducer, from.dtype), "the reducer is not defined on this dtype");
-  require(components_of(inst.reducer) == 1, "the reducer's state is more than one number (kernel/states.h)");
+  for (int k = 0; k < from.rank(); ++k)
+    require(k == inst.axis || from.dims[static_cast<size_t>(k)] == index.dims[static_cast<size_t>(k)],
+            "tile and index differ along another axis");
+  require(inst.type == Type{from.dtype, index.dims}, "the result has not the index's shape and the tile's dtype");
+}
+
+void Rules::sort() {
+  if (!require(!inst.args.empty(), "there is nothing to sort") || !args(inst.args.size())) return;
+  if (!require(inst.results.size() == inst.args.size(), "a result for each tile is wanted")) return;
+  require(inst.axis >= 0 && inst.axis < arg(0).rank(), "there is no such axis");
+  for (size_t k = 0; k < inst.args.size() && wrong.empty(); ++k) {
+    require(arg(k).dims == arg(0).dims, "the tiles have one shape");
+    require(kernel.types[static_cast<size_t>(inst.results[k])] == arg(k), "the result's type is not the argument's");
+  }
 }
 
 void Rules::dot() {
   if (!args(3)) return;
   const Type &a = arg(0), &b = arg(1), &c = arg(2);
-  require((is_float(c.dtype) || c.dtype == int32) && a.dtype == c.dtype && b.dtype == c.dtype,
-          "the operands have one dtype, floating or int32");
-  if (!require(a.rank() == 2 && b.rank() == 2 && c.rank() == 2, "the operands have two axes")) return;
-  require(a.dims[0] == c.dims[0] && b.dims[1] == c.dims[1] && a.dims[1] == b.dims[0],
+  const bool widened = is_float(a.dtype) ? is_float(c.dtype) && a.dtype.size() <= c.dtype.size()
+                                         : is_integer(a.dtype) && c.dtype == int32 && a.dtype.size() <= 4;
+  require(a.dtype == b.dtype, "the operands have one dtype");
+  require(widened, "the operands are floats, or integers that add up in int32; the accumulator is as wide as they are");
+  require(inst.precision == DotPrecision::exact || (a.dtype == float32 && c.dtype == float32),
+          "a precision is given for float32 alone");
+  const size_t rank = c.dims.size();
+  if (!require(rank >= 2 && a.dims.size() == rank && b.dims.size() == rank, "the operands have two axes, or more"))
+    return;
+  for (size_t k = 0; k + 2 < rank; ++k)
+    require(a.dims[k] == c.dims[k] && b.dims[k] == c.dims[k], "the operands' leading axes differ");
+  require(a.dims[rank - 2] == c.dims[rank - 2] && b.dims[rank - 1] == c.dims[rank - 1] &&
+              a.dims[rank - 1] == b.dims[rank - 2],
           "the shapes are not [m,k] [k,n] [m,n]");
   require(inst.type == c, "the result's type is not the accumulator's");
 }
@@ -277,6 +357,15 @@ void Rules::indexed(const Type& tile, size_t index) {
             "the mask is a bool tile of the value's shape");
 }
 
+void Rules::atomic() {
+  const bool bits =
+      inst.scalar_op == ScalarOp::bit_and || inst.scalar_op == ScalarOp::bit_or || inst.scalar_op == ScalarOp::bit_xor;
+  const bool numbers =
+      inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::min || inst.scalar_op == ScalarOp::max;
+  require(bits || numbers, "an atomic adds, takes an extreme, or combines bits");
+  require(bits ? is_integer(inst.type.dtype) : inst.type.dtype != bool_, "the atomic is not defined on this dtype");
+}
+
 void Rules::loop() {
   if (!require(inst.args.size() >= 3, "the number of arguments is wrong") || !args(inst.args.size())) return;
   const size_t carried = inst.args.size() - 3;
@@ -305,6 +394,27 @@ void Rules::when() {
   for (size_t k = 0; k < inst.results.size() && wrong.empty(); ++k) {
     require(arg(1 + k).dims == arg(0).dims, "the condition and the values have one shape");
     require(kernel.types[static_cast<size_t>(inst.results[k])] == arg(1 + k), "the type of a value changes");
+  }
+}
+
+/// Control flow with two blocks; the verifier checks what they yield.
+void Rules::branches() {
+  if (inst.op == Op::branch) {
+    if (args(1)) require(arg(0) == Type{bool_, {}}, "the condition is a bool scalar");
+    for (const Block& b : inst.blocks) require(b.arguments.empty(), "the bodies take no arguments");
+    return;
+  }
+  if (!args(inst.args.size())) return;
+  if (!require(inst.results.size() == inst.args.size(), "one result for each carried value is wanted")) return;
+  for (const Block& b : inst.blocks)
+    if (!require(b.arguments.size() == inst.args.size(), "the bodies take the carried values")) return;
+  for (size_t k = 0; k < inst.args.size() && wrong.empty(); ++k) {
+    require(kernel.types[static_cast<size_t>(inst.results[k])] == arg(k), "the type of a carried value changes");
+    for (const Block& b : inst.blocks) {
+      const Value v = b.arguments[k];
+      require(v >= 0 && static_cast<size_t>(v) < kernel.types.size() && kernel.types[static_cast<size_t>(v)] == arg(k),
+              "the type of a carried value changes");
+    }
   }
 }
 
@@ -346,10 +456,15 @@ void Rules::movement() {
       break;
     case Op::broadcast: broadcast(); break;
     case Op::reshape: reshape(); break;
-    case Op::transpose:
+    case Op::permute: permute(); break;
+    case Op::slice: part(); break;
+    case Op::cat: cat(); break;
+    case Op::take: take(); break;
+    case Op::sort: sort(); break;
+    case Op::histogram:
       if (!args(1)) break;
-      require(arg(0).rank() == 2 && inst.type == Type{arg(0).dtype, {arg(0).dims[1], arg(0).dims[0]}},
-              "the result is not the transposed argument");
+      require(is_integer(arg(0).dtype), "the index is an integer tile");
+      require(inst.type.dtype == int32 && inst.type.rank() == 1, "the result is int32 with one axis");
       break;
     case Op::shift:
       if (!args(2)) break;
@@ -402,6 +517,20 @@ void Rules::access() {
       writable();
       if (inst.op == Op::atomic_add) require(arg(0).dtype != bool_, "bools do not add");
       break;
+    case Op::atomic:
+    case Op::exchange_memory:
+      if (!args(3, 2)) break;
+      indexed(arg(0), 1);
+      writable();
+      require(inst.type == arg(0), "the result's type is not the value's");
+      if (inst.op == Op::atomic) atomic();
+      break;
+    case Op::compare_exchange:
+      if (!args(4, 3)) break;
+      indexed(arg(1), 2);
+      writable();
+      require(inst.type == arg(1) && arg(0) == arg(1), "expected, value and result have one type");
+      break;
     case Op::prefetch:
       if (!args(1) ||
           !require(is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref), "the reference names no parameter"))
@@ -430,7 +559,12 @@ void Rules::check() {
     case Op::bitcast:
     case Op::broadcast:
     case Op::reshape:
-    case Op::transpose:
+    case Op::permute:
+    case Op::slice:
+    case Op::cat:
+    case Op::take:
+    case Op::sort:
+    case Op::histogram:
     case Op::shift:
     case Op::exchange:
     case Op::extract: return movement();
@@ -439,20 +573,65 @@ void Rules::check() {
     case Op::gather:
     case Op::scatter:
     case Op::atomic_add:
+    case Op::atomic:
+    case Op::exchange_memory:
+    case Op::compare_exchange:
     case Op::prefetch:
     case Op::alloc: return access();
     case Op::scalar: return scalar();
-    case Op::reduce: return reduce();
+    case Op::reduce: return void(combined(true));
+    case Op::scan: return void(combined(false));
     case Op::dot: return dot();
     case Op::matmul: return matmul();
     case Op::loop: return loop();
     case Op::when: return when();
+    case Op::branch:
+    case Op::while_loop: return branches();
+    case Op::print: args(inst.args.size()); return;
+    case Op::assert_:
+      if (args(1)) require(arg(0).dtype == bool_, "the condition is a bool");
+      return;
     case Op::yield: args(inst.args.size()); return;
     default: require(false, "there is no such instruction");
   }
 }
 
 }  // namespace
+
+bool is_basic(const Kernel& kernel, const Inst& inst) {
+  if (!info(inst.op).basic) return false;
+  const auto of = [&](Value v) -> const Type& { return kernel.types[static_cast<size_t>(v)]; };
+  for (const Value v : inst.results)
+    if (of(v).rank() > 2) return false;
+  const auto line = [](const Type& t) {
+    return t.rank() == 1 || (t.rank() == 2 && (t.dims[0] == 1 || t.dims[1] == 1));
+  };
+  switch (inst.op) {
+    case Op::broadcast: {
+      const auto &from = of(inst.args[0]).dims, &to = inst.type.dims;
+      if (from.size() == 1) return to.size() == 2 && to[1] == from[0];
+      return from.empty() || (from[1] == 1 && from[0] == to[0]) || (from[0] == 1 && from[1] == to[1]);
+    }
+    case Op::reshape: return line(of(inst.args[0])) && line(inst.type);
+    case Op::permute: return inst.axes.size() == 2;
+    case Op::reduce:
+      return inst.blocks.empty() && of(inst.args[0]).rank() <= 2 &&
+             std::has_single_bit(static_cast<uint64_t>(of(inst.args[0]).dims[static_cast<size_t>(inst.axis)]));
+    case Op::dot:
+      return inst.type.rank() == 2 && of(inst.args[0]).dtype == inst.type.dtype &&
+             inst.precision == DotPrecision::exact;
+    case Op::store: return of(inst.args[0]).rank() <= 2;
+    default: break;
+  }
+  return std::all_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) {
+    return std::all_of(b.insts.begin(), b.insts.end(), [&](const Inst& i) { return is_basic(kernel, i); });
+  });
+}
+
+bool is_basic(const Kernel& kernel) {
+  return std::all_of(kernel.body.insts.begin(), kernel.body.insts.end(),
+                     [&](const Inst& i) { return is_basic(kernel, i); });
+}
 
 bool is_local(const Kernel& kernel, Ref ref) {
   return ref >= 0 && static_cast<size_t>(ref) >= kernel.params.size() && is_ref(kernel, ref);

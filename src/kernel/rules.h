@@ -11,6 +11,12 @@ namespace weft::kernel {
 /// not checked.
 std::string broken_rule(const Kernel& kernel, const Inst& inst);
 
+/// Returns whether targets render the instruction as it is: tiles of up to two axes; broadcasts of a scalar, [n] to
+/// [m,n], [m,1] and [1,n]; reshapes between [n], [n,1] and [1,n]; reductions of a power of two by a reducer; dots of
+/// two axes whose operands have one dtype.
+bool is_basic(const Kernel& kernel, const Inst& inst);
+bool is_basic(const Kernel& kernel);
+
 bool is_local(const Kernel& kernel, Ref ref);
 bool is_ref(const Kernel& kernel, Ref ref);
 Dtype ref_dtype(const Kernel& kernel, Ref ref);

@@ -2,10 +2,13 @@
 // The tile IR: what the compiler's kernel classes build, what every target renders and what the interpreter runs.
 //
 // A Kernel is a function of buffers and of 64-bit symbols, run once for each program id of a one-dimensional grid;
-// programs of one launch are independent. Its body is SSA with regions: a Value is a tile (rank 0 to 2, static extents)
-// of one dtype. Memory is touched only by load, store, gather, scatter and atomic_add; the order of effects is the
+// programs of one launch are independent. Its body is SSA with regions: a Value is a tile (rank 0 to 4, static extents)
+// of one dtype. Memory is touched only by load, store, gather, scatter and atomics; the order of effects is the
 // order of the instructions, and program ids are unordered among each other. Addresses count elements. There is no
 // other state: `verify` says what is well-formed, `canonical` renumbers before hashing.
+//
+// Targets render a part of the instructions, on tiles of up to two axes (`is_basic` in kernel/rules.h); the passes of
+// kernel/legalize rewrite all others into those.
 //
 //   kernel @scale(p0: f32, p1: out f32; s0) {
 //     %0 = program_id
@@ -36,10 +39,11 @@ namespace weft::kernel {
 
 using Value = int32_t;
 inline constexpr Value no_value = -1;
+inline constexpr int most_axes = 4;
 
 struct Type {
   Dtype dtype = float32;
-  std::vector<int64_t> dims;  // rank 0: a scalar; rank 1: lanes; rank 2: rows of lanes
+  std::vector<int64_t> dims;  // rank 0: a scalar; rank 1: lanes; rank 2: rows of lanes; row-major
   int rank() const { return static_cast<int>(dims.size()); }
   int64_t size() const;
   friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.dims == b.dims; }
@@ -53,19 +57,31 @@ enum class Op : uint8_t {
   scalar,      // elementwise `scalar_op`, all arguments of one shape
   cast,        // to the dtype of the result
   bitcast,     // same width
-  broadcast,   // scalar → any; [n] → [m,n] (rows repeat); [m,1] → [m,n]; [1,n] → [m,n]
-  reshape,     // [n] ↔ [n,1] ↔ [1,n]
-  transpose,   // [m,n] → [n,m]
+  broadcast,   // NumPy's rule: axes are matched from the last on, and extents of 1 and missing axes repeat
+  reshape,     // row-major order is kept
+  permute,     // axis k of the result is axis `axes[k]` of the argument
+  slice,       // element i along axis k is element axes[k] + i·strides[k] of the argument; a step may be negative
+  cat,         // tiles of one rank one after the other along `axis`
   reduce,  // along `axis`, by `reducer`; a fixed tree: the upper half of the axis is combined onto the lower until one
-           // is left (extent a power of two; `verify` refuses others), so that every target gives the same bits. The
-           // axis goes: [m,n] → [m] or [n], [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once,
-           // at the end
-  shift,     // v, into (one type, one axis): lane i is lane i - `axis` of v if that exists, else lane i of `into`;
-             // `axis` may be negative
+           // is left, so that every target gives the same bits. Of an extent that is no power of two the elements from
+           // the largest one in it on are combined onto the first ones before. The axis goes: [m,n] → [m] or [n],
+           // [n] → scalar. float16 and bfloat16 are reduced in float32 and rounded once, at the end. With a block:
+           // k tiles of one shape are reduced together; the block takes k scalars of the lower and k of the upper part
+           // and yields k, works on scalars alone, and is associative
+  scan,    // along `axis`, by `reducer` or a block as of reduce: element i is combined from elements 0 to i (`reverse`:
+           // from i to the last). A fixed order: for d = 1, 2, 4, … element i becomes (i - d) combined with i
+  shift,   // v, into (one type, one axis): lane i is lane i - `axis` of v if that exists, else lane i of `into`;
+           // `axis` may be negative
   exchange,  // v (one axis, its extent a power of two): lane i is lane i xor `axis` of it
   extract,   // lane `axis` of a tile with one axis, as a scalar
-  dot,      // a [m,k], b [k,n], c [m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), in int32 a
-            // product and a sum; float16 and bfloat16 accumulate in float32 and are rounded once, at the end
+  take,  // tile, index (an int64 tile of its rank): element (…, i, …) is element (…, index(…, i, …), …) of the tile,
+         // along `axis`; the index is clamped to the axis
+  sort,       // k tiles of one shape along `axis`, by the first of them: ascending, or `reverse`; equal elements keep
+              // their order and NaN comes last
+  histogram,  // index (an integer tile) → int32 [n]: how often each of 0 … n-1 occurs; others are not counted
+  dot,  // a […,m,k], b […,k,n], c […,m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), of
+        // integers a product and a sum. a and b have one dtype and are widened to c's; float16 and bfloat16
+        // accumulate in float32 and are rounded once, at the end. `precision` says what float32 operands may lose
   matmul,   // a whole matmul in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
             // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: the offsets of
             // A and B (parameters that are not written), the limits of i and j (or no_value), the extent of k; elements
@@ -82,18 +98,32 @@ enum class Op : uint8_t {
   gather,   // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
   scatter,  // value, index, mask: lanes in ascending order, the last one wins
   atomic_add,  // value, index, mask
+  atomic,      // value, index, mask → the elements before: each becomes `scalar_op` (add, min, max, bit_and, bit_or,
+               // bit_xor) of itself and the value, in an order of the target's own
+  exchange_memory,   // value, index, mask → the elements before, each replaced by the value
+  compare_exchange,  // expected, value, index, mask → the elements before, each replaced where it is as expected
   prefetch,  // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside
              // the buffer
-  alloc,  // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once,
-          // before its first use
-  loop,   // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried
-          // values
-  when,   // condition (bool scalar); one block without results. Or condition (bool tile or scalar) and values of
-          // its shape; one block that yields as many: lanes where the condition holds take what the block yields,
-          // others those values. Such a block has no effects and moves no lanes: a target runs it for whole tiles
-          // or for single lanes, and leaves it out where no lane needs it, which is taken to be the usual case
-  yield,  // ends a block: the values carried on
+  alloc,   // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once,
+           // before its first use
+  loop,    // lo, hi, step (int64 scalars; step > 0), then initial values; block arguments: induction variable, carried
+           // values
+  when,    // condition (bool scalar); one block without results. Or condition (bool tile or scalar) and values of
+           // its shape; one block that yields as many: lanes where the condition holds take what the block yields,
+           // others those values. Such a block has no effects and moves no lanes: a target runs it for whole tiles
+           // or for single lanes, and leaves it out where no lane needs it, which is taken to be the usual case
+  branch,  // condition (bool scalar) and two blocks that yield values of the same types: those of the one that runs
+  while_loop,  // initial values; a block that takes the carried values and yields a bool scalar, and one that takes
+               // them and yields the next ones: the second runs while the first yields true. The results are the last
+               // values
+  print,       // its arguments as text, after `text`
+  assert_,     // condition (bool tile): where it does not hold the launch fails with `text`
+  yield,       // ends a block: the values carried on
 };
+
+/// What a dot may lose of float32 operands: nothing; all but the first 10 bits of mantissa (TF32, half away from zero);
+/// little, where three products of such parts stand for one.
+enum class DotPrecision : uint8_t { exact, tf32, tf32x3 };
 
 struct Inst;
 
@@ -132,18 +162,24 @@ struct Inst {
   Number number =
       {};        // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
   Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
-  Ref left = -1, right = -1;  // matmul: A and B
-  int axis = 0;               // reduce; shift: by how many lanes; exchange: the bits that change; extract: the lane
-  std::vector<int64_t> strides =
-      {};                        // load, store: elements between neighbours along each tile axis; matmul: as it says
-  MatmulSchedule schedule = {};  // matmul
+  Ref left = -1, right = -1;       // matmul: A and B
+  int axis = 0;                    // cat, reduce, scan, take, sort; shift: by how many lanes; exchange: the bits that
+                                   // change; extract: the lane
+  std::vector<int64_t> axes = {};  // permute; slice: where it begins
+  std::vector<int64_t> strides = {};       // load, store: elements between neighbours along each tile axis; slice: the
+                                           // steps; matmul: as it says
+  MatmulSchedule schedule = {};            // matmul
   std::vector<MatmulSource> sources = {};  // matmul: what its computed sides read, A's before B's
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
                            // read once, and the load must not be delayed
   bool parallel = false;   // loop: its iterations may run concurrently. Such loops are outermost, have equally many
                            // iterations from 0 by 1, and carry nothing. No iteration reads what others of its loop
                            // write; their stores to local buffers are visible after the loop
-  std::vector<Block> blocks = {};  // loop, when, matmul
+  bool reverse = false;    // scan, sort
+  DotPrecision precision = DotPrecision::exact;  // dot
+  std::string text = {};                         // print, assert_
+  int32_t place = 0;                             // where the user wrote it: a number in Kernel::places; not hashed
+  std::vector<Block> blocks = {};  // loop, when, branch, while_loop, matmul; reduce and scan by a function
 };
 
 /// Returns the block that computes side B (`right`) or A of a matmul; null where the side lies in memory as it is.
@@ -167,8 +203,15 @@ struct Local {
                       // k·share up to (k + 1)·share, so that each may have its own
 };
 
+/// A line of a user's program.
+struct Place {
+  const char* file = "";
+  int line = 0;
+};
+
 struct Kernel {
-  std::string name;  // for people: "row_softmax"; not hashed
+  std::string name;                  // for people: "row_softmax"; not hashed
+  std::vector<Place> places = {{}};  // not hashed; the first one stands for none
   std::vector<Param> params;
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
@@ -177,8 +220,7 @@ struct Kernel {
 };
 
 /// Throws internal_error naming the instruction: undefined or out-of-scope values, shapes and dtypes that do not fit,
-/// stores to parameters that are not `written`, reduce extents that are no power of two, loop-carried types that
-/// change.
+/// stores to parameters that are not `written`, loop-carried types that change.
 void verify(const Kernel& kernel);
 std::string print(const Kernel& kernel);
 /// Returns the kernel with values renumbered in program order and names dropped: equal text, equal kernel.
@@ -220,12 +262,23 @@ class Builder {
   Value bitcast(Value v, Dtype to);
   Value broadcast(Value v, std::vector<int64_t> dims);  // v itself where the shape fits already
   Value reshape(Value v, std::vector<int64_t> dims);
-  Value transpose(Value v);
+  Value permute(Value v, std::vector<int64_t> axes);
+  Value transpose(Value v) { return permute(v, {1, 0}); }
+  Value slice(Value v, std::vector<int64_t> starts, std::vector<int64_t> dims, std::vector<int64_t> steps = {});
+  Value cat(const std::vector<Value>& tiles, int axis);
   Value reduce(Reducer r, Value v, int axis);
+  /// Returns how the block of a reduce or scan combines scalars: k of the lower part and k of the upper one.
+  using Combine = std::function<std::vector<Value>(const std::vector<Value>&, const std::vector<Value>&)>;
+  std::vector<Value> reduce(const Combine& combine, const std::vector<Value>& tiles, int axis);
+  Value scan(Reducer r, Value v, int axis, bool reverse = false);
+  std::vector<Value> scan(const Combine& combine, const std::vector<Value>& tiles, int axis, bool reverse = false);
+  Value take(Value v, Value index, int axis);
+  std::vector<Value> sort(const std::vector<Value>& tiles, int axis, bool descending = false);
+  Value histogram(Value index, int64_t bins);
   Value shift(Value v, Value into, int64_t by);  // positive: up; `into` itself where no lane of v stays
   Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
-  Value dot(Value a, Value b, Value c);
+  Value dot(Value a, Value b, Value c, DotPrecision precision = DotPrecision::exact);
   /// One side of a matmul: its strides along i (or j) and along k, and the limit of i (or j). Of a computed side
   /// `offset` is the index of its first row, `sources` what it reads with the offsets of these arrays, and `prologue`
   /// makes an element of it from one of each.
@@ -249,6 +302,9 @@ class Builder {
   Value gather(Ref ref, Value index, Value mask = no_value, Number other = {});
   void scatter(Ref ref, Value value, Value index, Value mask = no_value);
   void atomic_add(Ref ref, Value value, Value index, Value mask = no_value);
+  Value atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask = no_value);
+  Value exchange_memory(Ref ref, Value value, Value index, Value mask = no_value);
+  Value compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask = no_value);
 
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;
@@ -262,6 +318,20 @@ class Builder {
   std::vector<Value> when(Value condition, const std::vector<Value>& otherwise,
                           const std::function<std::vector<Value>()>& body);
 
+  /// Runs one of two bodies, which return as many values of the same types.
+  std::vector<Value> branch(Value condition, const std::function<std::vector<Value>()>& then,
+                            const std::function<std::vector<Value>()>& otherwise);
+  /// While condition(carried) holds, carried = body(carried).
+  std::vector<Value> while_loop(const std::vector<Value>& initial,
+                                const std::function<Value(const std::vector<Value>&)>& condition,
+                                const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
+  void print(const std::string& text, std::vector<Value> values);
+  void assert_(Value condition, const std::string& text);
+
+  /// The place that instructions appended from now on get.
+  void at(const char* file, int line);
+  const std::string& name() const { return kernel_.name; }
+  const Kernel& kernel() const { return kernel_; }  // as far as it goes
   const Type& type(Value v) const { return kernel_.types.at(static_cast<size_t>(v)); }
   Dtype dtype(Ref ref) const;  // of a parameter or local
   /// The known value of an integer scalar, where it is a constant (simple folding happens as instructions are
@@ -283,8 +353,11 @@ class Builder {
   Block close(std::vector<Value> results);
   bool splat(Value v, Number& out) const;  // the number that fills v, where v is a constant
   [[noreturn]] void refuse(const std::string& message) const;
+  std::vector<Value> several(Inst inst);
+  Block combining(const Combine& combine, const std::vector<Value>& tiles);
 
   Kernel kernel_;
+  int32_t place_ = 0;
   std::vector<Frame> frames_;                  // innermost last
   std::vector<std::optional<Number>> splats_;  // by Value
   std::map<Value, Value> widened_;             // casts from float16 and bfloat16 to what they were cast from

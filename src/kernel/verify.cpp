@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernel/op_info.h"
 #include "kernel/rules.h"
 
 namespace weft::kernel {
@@ -77,9 +78,9 @@ class Verifier {
       }
       const bool parallel = inst.op == Op::loop && inst.parallel;
       if (parallel) iterations(inst, outermost);
-      wrote_ =
-          wrote_ || (!in_iteration_ && (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add) &&
-                     !is_local(kernel_, inst.ref));
+      const Access access = info(inst.op).access;
+      wrote_ = wrote_ || (!in_iteration_ && inst.op != Op::matmul && !is_local(kernel_, inst.ref) &&
+                          (access == Access::writes || access == Access::updates));
       if (parallel) in_iteration_ = true;
       nested(inst);
       if (parallel) in_iteration_ = false;
@@ -103,6 +104,19 @@ class Verifier {
       for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
       block(inst.blocks[0], values, false);
       if (!values.empty()) lane_by_lane(inst.blocks[0], values[0].dims);
+    }
+    if (inst.op == Op::reduce || inst.op == Op::scan)
+      for (const Block& b : inst.blocks) {
+        std::vector<Type> scalars;
+        for (Value v : inst.args) scalars.push_back({kernel_.types[static_cast<size_t>(v)].dtype, {}});
+        block(b, scalars, false);
+        lane_by_lane(b, {});
+      }
+    if (inst.op == Op::branch || inst.op == Op::while_loop) {
+      std::vector<Type> values;
+      for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
+      block(inst.blocks[0], inst.op == Op::branch ? values : std::vector<Type>{{bool_, {}}}, false);
+      block(inst.blocks[1], values, false);
     }
     if (inst.op == Op::matmul)
       for (const Block& b : inst.blocks) {
@@ -155,10 +169,7 @@ class Verifier {
         refuse(&inst, "the type of a carried value changes");
   }
 
-  static bool touches_memory(Op op) {
-    return op == Op::load || op == Op::store || op == Op::gather || op == Op::scatter || op == Op::atomic_add ||
-           op == Op::prefetch || op == Op::alloc || op == Op::matmul;
-  }
+  static bool touches_memory(Op op) { return op == Op::alloc || info(op).access != Access::none; }
 
   const Kernel& kernel_;
   std::vector<State> state_;

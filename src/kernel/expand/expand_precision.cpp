@@ -9,7 +9,7 @@ bool keeps_relative_error(const Inst& inst) {
   switch (inst.op) {
     case Op::broadcast:
     case Op::reshape:
-    case Op::transpose: return true;
+    case Op::permute: return true;
     case Op::scalar: break;
     default: return false;
   }

@@ -145,7 +145,7 @@ void Renderer::instruction(const Inst& inst) {
     case Op::bitcast: each([&](IrValue v) { return bitcast(v, type(inst.args[0]).dtype, inst.type.dtype); }); return;
     case Op::broadcast: broadcast(inst); return;
     case Op::reshape: reshape(inst); return;
-    case Op::transpose: define(inst, transpose(rows(inst.args[0]))); return;
+    case Op::permute: define(inst, transpose(rows(inst.args[0]))); return;
     case Op::reduce: reduce(inst); return;
     case Op::shift: shift_lanes(inst); return;
     case Op::exchange: exchange_lanes(inst); return;
@@ -164,7 +164,7 @@ void Renderer::instruction(const Inst& inst) {
     case Op::alloc: return;  // allocated on entry
     case Op::loop: loop(inst); return;
     case Op::when: when(inst); return;
-    case Op::yield: break;
+    default: break;
   }
   throw_internal("cpu render", "kernel " + kernel_.name + ": an instruction out of place");
 }

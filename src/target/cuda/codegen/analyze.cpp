@@ -40,7 +40,7 @@ int iterations_of(const Block& block, const kernel::Inst& loop) {
 /// share a warp must take the same way through the kernel and meet only where they reduce.
 bool leaves_row(const kernel::Inst& inst) {
   switch (inst.op) {
-    case Op::transpose:
+    case Op::permute:
     case Op::shift:
     case Op::exchange:
     case Op::extract:
@@ -64,7 +64,7 @@ void Renderer::analyze(const Block& block) {
     reduces_ = reduces_ || inst.op == Op::reduce || inst.op == Op::dot;
     planes_ = planes_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 2);
     lines_ = lines_ || (inst.op == Op::reduce && type(inst.args[0]).rank() == 1);
-    transposes_ = transposes_ || inst.op == Op::transpose;
+    transposes_ = transposes_ || inst.op == Op::permute;
     whole_rows_ = whole_rows_ && !leaves_row(inst);
     loops_ += inst.op == Op::loop;
     if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype))

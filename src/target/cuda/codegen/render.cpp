@@ -201,7 +201,7 @@ void Renderer::inst(const Inst& i) {
       names_[static_cast<size_t>(i.results[0])] = names_[static_cast<size_t>(i.args[0])];
       splat_[static_cast<size_t>(i.results[0])] = splat_[static_cast<size_t>(i.args[0])];
       return;
-    case Op::transpose: return transpose(i);
+    case Op::permute: return transpose(i);
     case Op::reduce: return reduce(i);
     case Op::shift: return shift(i);
     case Op::exchange: return exchange_lanes(i);
@@ -218,7 +218,9 @@ void Renderer::inst(const Inst& i) {
     case Op::loop: return loop(i);
     case Op::when: return when(i);
     case Op::yield: return;
+    default: break;
   }
+  throw_internal("cuda render", "kernel " + kernel_.name + ": an instruction that is not basic");
 }
 
 void Renderer::scalar(const Inst& i) {

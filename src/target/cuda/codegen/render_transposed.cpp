@@ -29,7 +29,7 @@ void Renderer::find_register_tiles() {
   std::vector<int64_t> tile;
   std::set<Value> transposed, others;
   for (const Inst& inst : kernel_.body.insts) {
-    if (inst.op == Op::transpose) transposed.insert(inst.args[0]), tile = inst.type.dims;
+    if (inst.op == Op::permute) transposed.insert(inst.args[0]), tile = inst.type.dims;
     else others.insert(inst.args.begin(), inst.args.end());
   }
   if (tile.empty()) return;
@@ -37,7 +37,7 @@ void Renderer::find_register_tiles() {
   for (const Inst& inst : kernel_.body.insts) {
     const bool plain = inst.op == Op::constant || inst.op == Op::program_id || inst.op == Op::symbol ||
                        inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || inst.op == Op::load ||
-                       inst.op == Op::store || inst.op == Op::transpose ||
+                       inst.op == Op::store || inst.op == Op::permute ||
                        (inst.op == Op::broadcast && type(inst.args[0]).rank() != 1) || inst.op == Op::yield;
     if (!plain) return;
     for (Value v : inst.results) {

@@ -1,0 +1,94 @@
+#pragma once
+// The table of instruction kinds: what the rules, the printer, the canonical form and the passes ask of a kind.
+#include <array>
+#include <string_view>
+
+#include "kernel/tile.h"
+
+namespace weft::kernel {
+
+/// The fields of an instruction that only some kinds read.
+enum Field : unsigned {
+  scalar_op_field = 1U << 0,
+  reducer_field = 1U << 1,
+  number_field = 1U << 2,
+  ref_field = 1U << 3,
+  matrices_field = 1U << 4,
+  axis_field = 1U << 5,
+  strides_field = 1U << 6,
+  schedule_field = 1U << 7,
+  streaming_field = 1U << 8,
+  parallel_field = 1U << 9,
+  sources_field = 1U << 10,
+  axes_field = 1U << 11,
+  reverse_field = 1U << 12,
+  precision_field = 1U << 13,
+  text_field = 1U << 14,
+};
+
+/// What an instruction does to buffers.
+enum class Access : uint8_t { none, reads, writes, updates };
+
+struct OpInfo {
+  Op op;
+  std::string_view name;
+  int results = 1;      // -1: as many as its rule says
+  int blocks = 0;       // -1: as many as its rule says
+  unsigned fields = 0;  // that it reads, besides type, arguments, results and blocks
+  Access access = Access::none;
+  bool basic = true;  // targets render it, as far as `is_basic` says; others are rewritten
+};
+
+inline constexpr auto ops = std::to_array<OpInfo>({
+    {Op::constant, "constant", 1, 0, number_field},
+    {Op::program_id, "program_id"},
+    {Op::symbol, "symbol", 1, 0, ref_field},
+    {Op::arange, "arange"},
+    {Op::scalar, "scalar", 1, 0, scalar_op_field},
+    {Op::cast, "cast"},
+    {Op::bitcast, "bitcast"},
+    {Op::broadcast, "broadcast"},
+    {Op::reshape, "reshape"},
+    {Op::permute, "permute", 1, 0, axes_field},
+    {Op::slice, "slice", 1, 0, axes_field | strides_field, Access::none, false},
+    {Op::cat, "cat", 1, 0, axis_field, Access::none, false},
+    {Op::reduce, "reduce", -1, -1, reducer_field | axis_field},
+    {Op::scan, "scan", -1, -1, reducer_field | axis_field | reverse_field, Access::none, false},
+    {Op::shift, "shift", 1, 0, axis_field},
+    {Op::exchange, "exchange", 1, 0, axis_field},
+    {Op::extract, "extract", 1, 0, axis_field},
+    {Op::take, "take", 1, 0, axis_field, Access::none, false},
+    {Op::sort, "sort", -1, 0, axis_field | reverse_field, Access::none, false},
+    {Op::histogram, "histogram", 1, 0, 0, Access::none, false},
+    {Op::dot, "dot", 1, 0, precision_field},
+    {Op::matmul, "matmul", 0, -1, ref_field | matrices_field | strides_field | schedule_field | sources_field,
+     Access::writes},
+    {Op::load, "load", 1, 0, ref_field | number_field | strides_field | streaming_field, Access::reads},
+    {Op::store, "store", 0, 0, ref_field | strides_field | streaming_field, Access::writes},
+    {Op::gather, "gather", 1, 0, ref_field | number_field, Access::reads},
+    {Op::scatter, "scatter", 0, 0, ref_field, Access::writes},
+    {Op::atomic_add, "atomic_add", 0, 0, ref_field, Access::updates},
+    {Op::atomic, "atomic", 1, 0, ref_field | scalar_op_field, Access::updates, false},
+    {Op::exchange_memory, "exchange_memory", 1, 0, ref_field, Access::updates, false},
+    {Op::compare_exchange, "compare_exchange", 1, 0, ref_field, Access::updates, false},
+    {Op::prefetch, "prefetch", 0, 0, ref_field | number_field, Access::reads},
+    {Op::alloc, "alloc", 0, 0, ref_field | number_field},
+    {Op::loop, "loop", -1, 1, parallel_field},
+    {Op::when, "when", -1, 1},
+    {Op::branch, "branch", -1, 2, 0, Access::none, false},
+    {Op::while_loop, "while", -1, 2, 0, Access::none, false},
+    {Op::print, "print", 0, 0, text_field, Access::none, false},
+    {Op::assert_, "assert", 0, 0, text_field, Access::none, false},
+    {Op::yield, "yield", 0},
+});
+
+consteval bool ops_in_order() {
+  for (size_t k = 0; k < ops.size(); ++k)
+    if (static_cast<size_t>(ops[k].op) != k) return false;
+  return ops.size() == static_cast<size_t>(Op::yield) + 1;
+}
+static_assert(ops_in_order(), "every kind of instruction has a row, in the order of the enumeration");
+
+constexpr const OpInfo& info(Op op) { return ops[static_cast<size_t>(op)]; }
+
+}  // namespace weft::kernel

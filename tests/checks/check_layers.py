@@ -37,7 +37,7 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand"], ["operators"], ["routines"]],
+    "kernel": [[""], ["describe", "expand"], ["operators"], ["routines"], ["language"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["handwritten/convolution"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
@@ -51,10 +51,11 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
+    "kernel.h": "kernel", "kernel/erased.h": "kernel", "kernel/tile.h": "kernel",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
-    "graph_utils.h": "array",
+    "graph_utils.h": "array", "kernel_function.h": "array",
     **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
                                              "layout", "matmul", "ordering", "reductions",
                                               "shape")},

@@ -1,0 +1,253 @@
+#pragma once
+// The type-erased layer of the kernel language: values of any dtype and shape, references to arrays, control flow. It
+// can say everything; weft/kernel.h puts types over it. Bindings to other languages, and kernels that are written for
+// many dtypes at once, use it directly.
+//
+// All functions append to the trace of the calling thread (`trace` begins one). They throw std::invalid_argument
+// "[kernel NAME] file:line: what, shapes, what to do".
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/api.h"
+#include "weft/dtype.h"
+
+namespace weft::k {
+
+/// The line of a user's program that an instruction comes from. As a default argument `Line at = Line::here()` it is
+/// the caller's; without a number it stands for the line of the instruction before.
+struct Line {
+  const char* file = "";
+  int number = 0;
+  static constexpr Line here(const char* file = __builtin_FILE(), int number = __builtin_LINE()) {
+    return {file, number};
+  }
+};
+
+/// A number as an operand: an integer, or a float.
+struct Scalar {
+  bool integral = true;
+  int64_t i = 0;
+  double f = 0;
+  constexpr Scalar() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  constexpr Scalar(T v)
+      : integral(std::is_integral_v<T>), i(integral ? static_cast<int64_t>(v) : 0), f(static_cast<double>(v)) {}
+};
+
+/// A tile of the trace: a handle, cheap to copy. It is used on the thread and in the trace that made it, within the
+/// block that made it.
+class WEFT_API Any {
+ public:
+  Any() = default;
+  Any(int32_t id, uint64_t trace, uint32_t block) : id_(id), block_(block), trace_(trace) {}
+  /// Returns whether it is a value.
+  explicit operator bool() const { return id_ >= 0; }
+  Dtype dtype(Line at = Line::here()) const;
+  /// Returns the extents; none of a scalar.
+  const std::vector<int64_t>& dims(Line at = Line::here()) const;
+  int rank(Line at = Line::here()) const { return static_cast<int>(dims(at).size()); }
+
+  int32_t id() const { return id_; }
+  uint64_t trace() const { return trace_; }
+  uint32_t block() const { return block_; }
+
+ private:
+  int32_t id_ = -1;
+  uint32_t block_ = 0;
+  uint64_t trace_ = 0;
+};
+
+/// A mutable variable of a trace: what loops and conditions carry. Assignment keeps dtype and shape.
+class WEFT_API Cell {
+ public:
+  explicit Cell(const Any& initial, Line at = Line::here());
+  ~Cell();
+  Cell(const Cell&) = delete;
+  Cell& operator=(const Cell&) = delete;
+  Any get(Line at = Line::here()) const;
+  void set(const Any& v, Line at = Line::here());
+
+ private:
+  size_t slot_;
+  uint64_t trace_;
+};
+
+/// How a kernel uses an array.
+enum class Use : uint8_t { in, out, in_out };
+
+/// An array that a kernel takes: row-major, with extents that are known when it is traced.
+struct Param {
+  Use use = Use::in;
+  Dtype dtype = float32;
+  std::vector<int64_t> dims;
+  std::string name = {};  // in messages and prints; empty: "p0", "p1", …
+};
+
+/// A reference to an array of a kernel, or to a view of it: axis k of the view has dims[k] elements, strides[k] apart.
+struct WEFT_API AnyRef {
+  int32_t param = -1;
+  uint64_t trace = 0;
+  Dtype dtype = float32;
+  int64_t offset = 0;
+  std::vector<int64_t> dims, strides;
+
+  /// Returns the view with its axes in another order; with an axis repeated (stride 0); with axes of stride 0 and the
+  /// last ones as they are, where NumPy's rule of broadcasting gives `shape`.
+  AnyRef permute(const std::vector<int>& axes, Line at = Line::here()) const;
+  AnyRef broadcast(const std::vector<int64_t>& shape, Line at = Line::here()) const;
+  /// Returns the view of a part: elements start, start + step, … along each axis.
+  AnyRef part(const std::vector<int64_t>& starts, const std::vector<int64_t>& counts, const std::vector<int64_t>& steps,
+              Line at = Line::here()) const;
+};
+
+/// A part of one axis: `size` elements from `start` on, `step` apart; or the one element at `start` (`squeezed`), which
+/// leaves no axis; or all of them.
+struct Span {
+  Any start = {};  // an int64 scalar; none: `first`
+  int64_t first = 0;
+  int64_t size = 1, step = 1;
+  bool squeezed = false, whole = false;
+};
+
+/// How the data of an access is cached: as usual; read once, or written and not read soon; kept for other programs.
+enum class Cache : uint8_t { usual, streaming, keep };
+
+struct Access {
+  Any mask = {};      // a bool tile of the slice's shape: elements where it is false are not touched
+  Scalar other = {};  // what a load gives where the mask is false, or outside of the array
+  Cache cache = Cache::usual;
+};
+
+/// Load or store a slice. Elements outside of the array are `other`, and are not stored.
+WEFT_API Any load(const AnyRef& ref, std::span<const Span> slice, const Access& access = {}, Line at = Line::here());
+WEFT_API void store(const AnyRef& ref, std::span<const Span> slice, const Any& value, const Access& access = {},
+                    Line at = Line::here());
+/// Load or store elements at positions: an int64 tile for each axis of the array; they broadcast together.
+WEFT_API Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access = {},
+                    Line at = Line::here());
+WEFT_API void scatter(const AnyRef& ref, std::span<const Any> position, const Any& value, const Access& access = {},
+                      Line at = Line::here());
+/// Update elements at positions in an order of the device's own and return what was there. `op`: "add", "min", "max",
+/// "bit_and", "bit_or", "bit_xor" or "exchange".
+WEFT_API Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& value,
+                    const Any& mask = {}, Line at = Line::here());
+/// Replaces elements that are as expected, and returns what was there.
+WEFT_API Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& value,
+                              const Any& mask = {}, Line at = Line::here());
+
+/// Returns a scratch buffer of each program, not initialised.
+WEFT_API AnyRef scratch(Dtype dtype, const std::vector<int64_t>& dims, Line at = Line::here());
+
+/// Return the number of this program along an axis of the grid, and the number of programs along it.
+WEFT_API Any program(int axis, Line at = Line::here());
+WEFT_API int64_t num_programs(int axis, Line at = Line::here());
+
+WEFT_API Any constant(Dtype dtype, Scalar number, const std::vector<int64_t>& dims = {}, Line at = Line::here());
+/// Returns 0, 1, … n-1.
+WEFT_API Any iota(int64_t n, Dtype dtype = int64, Line at = Line::here());
+/// Computes a scalar operator by its name in docs/operators.md. Scalars and axes of extent 1 repeat.
+WEFT_API Any apply(std::string_view op, std::span<const Any> args, Line at = Line::here());
+WEFT_API Any cast(const Any& v, Dtype to, Line at = Line::here());
+WEFT_API Any bitcast(const Any& v, Dtype to, Line at = Line::here());
+WEFT_API Any broadcast_to(const Any& v, const std::vector<int64_t>& dims, Line at = Line::here());
+WEFT_API Any reshape(const Any& v, const std::vector<int64_t>& dims, Line at = Line::here());
+WEFT_API Any permute(const Any& v, const std::vector<int>& axes, Line at = Line::here());
+WEFT_API Any slice(const Any& v, const std::vector<int64_t>& starts, const std::vector<int64_t>& dims,
+                   const std::vector<int64_t>& steps = {}, Line at = Line::here());
+WEFT_API Any cat(std::span<const Any> tiles, int axis, Line at = Line::here());
+/// Reduce along an axis by a reducer ("sum", "prod", "max", "min", "all", "any", "xor", "argmax", "argmin",
+/// "logsumexp"), or by a function of the states of two parts, which are scalars: the lower part's, the upper part's.
+/// The function is associative; the order is fixed (docs/kernels.md).
+WEFT_API Any reduce(std::string_view reducer, const Any& v, int axis, Line at = Line::here());
+using CombineAny = std::function<std::vector<Any>(const std::vector<Any>&, const std::vector<Any>&)>;
+WEFT_API std::vector<Any> reduce(const CombineAny& combine, std::span<const Any> tiles, int axis,
+                                 Line at = Line::here());
+/// Combine each element with those before it along an axis (`reverse`: with those behind it).
+WEFT_API Any scan(std::string_view reducer, const Any& v, int axis, bool reverse = false, Line at = Line::here());
+WEFT_API std::vector<Any> scan(const CombineAny& combine, std::span<const Any> tiles, int axis, bool reverse = false,
+                               Line at = Line::here());
+/// Returns along `axis` the elements of v that the index names.
+WEFT_API Any take(const Any& v, const Any& index, int axis, Line at = Line::here());
+/// Sorts tiles along an axis by the first of them. Equal elements keep their order; NaN comes last.
+WEFT_API std::vector<Any> sort(std::span<const Any> tiles, int axis, bool descending = false, Line at = Line::here());
+WEFT_API Any histogram(const Any& index, int64_t bins, Line at = Line::here());
+
+/// What a product of float32 may lose.
+enum class Precision : uint8_t { exact, tf32, tf32x3 };
+/// Returns c + a·b, of a […,m,k], b […,k,n], c […,m,n]; without c the sum begins at 0, in float32 (int32 of integers,
+/// float64 of float64).
+WEFT_API Any dot(const Any& a, const Any& b, const Any& c = {}, Precision precision = Precision::exact,
+                 Line at = Line::here());
+
+/// What the compiler may do with a loop: how many iterations are loaded ahead, and whether loads have warps of their
+/// own.
+struct LoopOptions {
+  int stages = 0;  // 0: the compiler chooses
+  bool warp_specialize = false;
+};
+/// Runs body(i) for i = lo, lo + step, … below hi. `step` is positive.
+WEFT_API void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body,
+                   const LoopOptions& options = {}, Line at = Line::here());
+WEFT_API void when(const Any& condition, const std::function<void()>& body, Line at = Line::here());
+/// Runs one of two functions and returns its values, which have the same types.
+WEFT_API std::vector<Any> if_else(const Any& condition, const std::function<std::vector<Any>()>& then,
+                                  const std::function<std::vector<Any>()>& otherwise, Line at = Line::here());
+/// Runs the body while the condition, computed before each iteration, holds.
+WEFT_API void while_(const std::function<Any()>& condition, const std::function<void()>& body, Line at = Line::here());
+
+/// Prints text and values, once a program.
+WEFT_API void print(const std::string& text, std::span<const Any> values, Line at = Line::here());
+/// Fails the launch where the condition does not hold.
+WEFT_API void assert_(const Any& condition, const std::string& text, Line at = Line::here());
+/// Return v, an integer, about which the compiler may assume that `divisor` divides it, or that it lies within bounds.
+/// The interpreter checks it.
+WEFT_API Any assume_multiple(const Any& v, int64_t divisor, Line at = Line::here());
+WEFT_API Any assume_range(const Any& v, int64_t low, int64_t high, Line at = Line::here());
+
+/// How the programs along an axis of a grid run: in any order and at once; or one after another, each seeing what those
+/// before it stored.
+enum class Order : uint8_t { parallel, sequential };
+struct GridAxis {
+  int64_t extent = 1;
+  Order order = Order::parallel;
+  template <std::integral T>
+  constexpr GridAxis(T n, Order how = Order::parallel) : extent(static_cast<int64_t>(n)), order(how) {}
+};
+/// Programs of a launch: row-major, the last axis fastest.
+using Grid = std::vector<GridAxis>;
+
+/// A traced kernel. Immutable, cheap to copy.
+class WEFT_API Program {
+ public:
+  struct Data;
+  explicit Program(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const std::string& name() const;
+  const std::vector<Param>& params() const;
+  /// Returns the number of independent programs: those along parallel axes.
+  int64_t programs() const;
+  /// Returns the tile IR as text.
+  std::string to_string() const;
+  /// Runs the kernel in the interpreter on row-major host memory, one pointer for each parameter. It reports accesses
+  /// outside of arrays, programs that interfere, values that were never written and conditions of `assert_`, with the
+  /// user's line, as std::runtime_error.
+  void interpret(std::span<void* const> arrays) const;
+  const Data& data() const { return *data_; }
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+/// Traces a kernel: `body` is called once, on this thread, with a reference to each array.
+WEFT_API Program trace(const std::string& name, std::vector<Param> params, const Grid& grid,
+                       const std::function<void(std::span<const AnyRef>)>& body);
+
+}  // namespace weft::k

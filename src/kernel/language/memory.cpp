@@ -1,0 +1,363 @@
+// Accesses to arrays. A slice is one load or store with limits where its beginning is known not to be negative; any
+// other access computes the address of each element.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "kernel/language/trace.h"
+
+namespace weft::k {
+
+using kernel::ScalarOp;
+using kernel::Type;
+using kernel::Value;
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+Number number_of(Scalar s, Dtype t) {
+  const Number n = s.integral ? Number::of_int(s.i) : Number::of_real(s.f);
+  return kernel::round_to(n, t);
+}
+
+/// One axis of an access: elements start + i · step, i < size.
+struct Axis {
+  Value start = kernel::no_value;
+  int64_t size = 1, step = 1, extent = 1, stride = 1;
+  bool squeezed = false;
+  bool never_below = false, never_above = false;  // no element lies outside of the array
+};
+
+class Slice {
+ public:
+  Slice(Trace& t, std::string_view what, const AnyRef& ref, std::span<const Span> spans, Line at)
+      : t_(t), b_(t.at(at)), ref_(ref) {
+    if (ref.trace != t.serial) t.refuse(at, fmt::format("{}: a reference of another kernel is used", what));
+    if (spans.size() != ref.dims.size())
+      t.refuse(at, fmt::format("{}: {} indices for an array of {} axes, [{}]: give one for each", what, spans.size(),
+                               ref.dims.size(), fmt::join(ref.dims, ",")));
+    for (size_t k = 0; k < spans.size(); ++k) axes_.push_back(axis(what, spans[k], k, at));
+    for (const Axis& a : axes_)
+      if (!a.squeezed) dims_.push_back(a.size);
+    if (dims_.size() > kernel::most_axes)
+      t.refuse(at, fmt::format("{}: a tile has at most four axes, not {}", what, dims_.size()));
+  }
+
+  const Dims& dims() const { return dims_; }
+
+  /// Returns whether the access is a slice with limits: nothing can lie before the array's beginning.
+  bool plain() const {
+    return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& a) {
+      if (a.squeezed) return (a.never_below && a.never_above) || !dims_.empty();
+      return a.never_below && (a.step > 0 || a.never_above);
+    });
+  }
+
+  Value offset() {
+    Value sum = t_.index(ref_.offset);
+    for (const Axis& a : axes_) sum = t_.add(sum, t_.mul(a.start, t_.index(a.stride)));
+    return sum;
+  }
+
+  Dims strides() const {
+    Dims out;
+    for (const Axis& a : axes_)
+      if (!a.squeezed) out.push_back(a.stride * a.step);
+    return out;
+  }
+
+  std::vector<Value> limits() {
+    std::vector<Value> out;
+    Value reached = kernel::no_value;  // whether the single elements exist
+    for (const Axis& a : axes_)
+      if (a.squeezed && !(a.never_below && a.never_above)) reached = both(reached, exists(a.start, a));
+    for (const Axis& a : axes_) {
+      if (a.squeezed) continue;
+      Value limit = kernel::no_value;
+      if (!a.never_above) {
+        limit = b_.sub(t_.index(a.extent), a.start);
+        if (a.step > 1) limit = b_.scalar(ScalarOp::floordiv, {b_.add(limit, t_.index(a.step - 1)), t_.index(a.step)});
+      }
+      if (out.empty() && reached != kernel::no_value)
+        limit = b_.select(reached, limit == kernel::no_value ? t_.index(a.size) : limit, t_.index(0));
+      out.push_back(limit);
+    }
+    return out;
+  }
+
+  /// The address of each element, and whether it exists (no_value: all do).
+  struct Addresses {
+    Value index, mask;
+  };
+  Addresses addresses() {
+    Addresses out{to_dims(t_.index(ref_.offset)), kernel::no_value};
+    size_t next = 0;
+    for (const Axis& a : axes_) {
+      Value place = a.start;
+      if (!a.squeezed) {
+        Dims line(dims_.size(), 1);
+        line[next++] = a.size;
+        const Value lanes = b_.mul(b_.arange(a.size), b_.constant(int64, Number::of_int(a.step), {a.size}));
+        place = b_.reshape(b_.add(b_.broadcast(a.start, {a.size}), lanes), line);
+      }
+      if (!(a.never_below && a.never_above)) out.mask = both(out.mask, to_dims(exists(place, a)));
+      out.index =
+          b_.add(out.index, to_dims(b_.mul(place, b_.constant(int64, Number::of_int(a.stride), b_.type(place).dims))));
+    }
+    return out;
+  }
+
+ private:
+  Axis axis(std::string_view what, const Span& span, size_t k, Line at) {
+    Axis a;
+    a.extent = ref_.dims[k], a.stride = ref_.strides[k];
+    a.squeezed = span.squeezed;
+    a.size = span.whole ? a.extent : span.squeezed ? 1 : span.size;
+    a.step = span.whole ? 1 : span.step;
+    if (a.size < 1 || a.step == 0)
+      t_.refuse(at, fmt::format("{}: axis {}: {} elements by steps of {}: both are wanted, a size of 1 at least", what,
+                                k, a.size, a.step));
+    a.start = span.start ? t_.value(span.start, at) : t_.index(span.whole ? 0 : span.first);
+    if (!(b_.type(a.start) == Type{int64, {}}))
+      t_.refuse(at, fmt::format("{}: axis {} begins at {}, not at an int64 scalar", what, k, text(b_.type(a.start))));
+    const Known start = t_.known(a.start);
+    const int64_t reach = (a.size - 1) * a.step;
+    const auto plus = [](int64_t x, int64_t y) {
+      int64_t sum = 0;
+      return __builtin_add_overflow(x, y, &sum) ? (y > 0 ? INT64_MAX : INT64_MIN) : sum;
+    };
+    a.never_below = plus(start.low, std::min<int64_t>(0, reach)) >= 0;
+    const bool whole_parts =
+        a.step == 1 && start.divisor % a.size == 0 && a.extent % a.size == 0 && start.high < a.extent;
+    a.never_above = whole_parts || plus(start.high, std::max<int64_t>(0, reach)) < a.extent;
+    if (start.low == start.high && a.squeezed && !(a.never_below && a.never_above))
+      t_.refuse(at, fmt::format("{}: axis {} has no element {}: it has {}", what, k, start.low, a.extent));
+    return a;
+  }
+
+  Value both(Value a, Value b) { return a == kernel::no_value ? b : b_.scalar(ScalarOp::bit_and, {a, b}); }
+  Value exists(Value place, const Axis& a) {
+    const Dims& dims = b_.type(place).dims;
+    const auto number = [&](int64_t v) { return b_.constant(int64, Number::of_int(v), dims); };
+    const Value below = a.never_above ? kernel::no_value : b_.lt(place, number(a.extent));
+    if (a.never_below) return below;
+    const Value above = b_.scalar(ScalarOp::le, {number(0), place});
+    return below == kernel::no_value ? above : b_.scalar(ScalarOp::bit_and, {above, below});
+  }
+  Value to_dims(Value v) { return dims_.empty() ? v : b_.broadcast(v, dims_); }
+
+  Trace& t_;
+  kernel::Builder& b_;
+  const AnyRef& ref_;
+  std::vector<Axis> axes_;
+  Dims dims_;
+};
+
+void check_written(Trace& t, std::string_view what, const AnyRef& ref, Line at) {
+  const auto k = static_cast<size_t>(ref.param);
+  if (ref.trace == t.serial && k < t.params.size() && t.params[k].use == Use::in)
+    t.refuse(at, fmt::format("{}: array {} is an input: declare it as Out or InOut to write it", what, k));
+}
+
+/// Returns the mask of an access: what exists and what the user asks for.
+Value mask_of(Trace& t, std::string_view what, const Access& access, const Dims& dims, Value exists, Line at) {
+  if (!access.mask) return exists;
+  Value mask = t.value(access.mask, at);
+  if (!(t.builder.type(mask).dtype == bool_) || (t.builder.type(mask).rank() > 0 && t.builder.type(mask).dims != dims))
+    t.refuse(at,
+             fmt::format("{}: the mask is {}, not bool[{}]", what, text(t.builder.type(mask)), fmt::join(dims, ",")));
+  if (!dims.empty()) mask = t.builder.broadcast(mask, dims);
+  return exists == kernel::no_value ? mask : t.builder.scalar(ScalarOp::bit_and, {exists, mask});
+}
+
+/// Returns a value in the dtype and shape of an access.
+Value fitting(Trace& t, std::string_view what, const Any& v, Dtype dtype, const Dims& dims, Line at) {
+  const Value value = t.value(v, at);
+  const Type& type = t.builder.type(value);
+  if (!(type.dtype == dtype))
+    t.refuse(at, fmt::format("{}: {} goes into an array of {}: cast it", what, text(type), dtype_name(dtype)));
+  if (type.rank() != 0 && type.dims != dims)
+    t.refuse(at, fmt::format("{}: {} goes into a slice of [{}]", what, text(type), fmt::join(dims, ",")));
+  return dims.empty() ? value : t.builder.broadcast(value, dims);
+}
+
+/// The addresses of elements at positions along each axis, which broadcast together.
+Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref, std::span<const Any> position,
+                              Dims& dims, Line at) {
+  if (ref.trace != t.serial) t.refuse(at, fmt::format("{}: a reference of another kernel is used", what));
+  if (position.size() != ref.dims.size() || position.empty())
+    t.refuse(at, fmt::format("{}: {} positions for an array of {} axes", what, position.size(), ref.dims.size()));
+  kernel::Builder& b = t.at(at);
+  Slice::Addresses out{t.index(ref.offset), kernel::no_value};
+  Any sum = t.any(out.index), mask;
+  const Line none = at;
+  for (size_t k = 0; k < position.size(); ++k) {
+    if (!is_integer(t.type(position[k], at).dtype))
+      t.refuse(at, fmt::format("{}: position {} is {}, no integer tile", what, k, text(t.type(position[k], at))));
+    const Any place = cast(position[k], int64, at);
+    const auto number = [&](int64_t v) { return constant(int64, v, {}, none); };
+    const Any inside = apply("bit_and",
+                             std::array{apply("le", std::array{number(0), place}, at),
+                                        apply("lt", std::array{place, number(ref.dims[k])}, at)},
+                             at);
+    mask = mask ? apply("bit_and", std::array{mask, inside}, at) : inside;
+    sum = apply("add", std::array{sum, apply("mul", std::array{place, number(ref.strides[k])}, at)}, at);
+  }
+  dims = sum.dims(at);
+  out.index = t.value(sum, at);
+  out.mask = dims.empty() ? t.value(mask, at) : b.broadcast(t.value(mask, at), dims);
+  return out;
+}
+
+}  // namespace
+
+Any load(const AnyRef& ref, std::span<const Span> spans, const Access& access, Line at) {
+  Trace& t = Trace::current("load");
+  Slice slice(t, "load", ref, spans, at);
+  kernel::Builder& b = t.at(at);
+  const Number other = number_of(access.other, ref.dtype);
+  if (!slice.plain()) {
+    const Slice::Addresses from = slice.addresses();
+    return t.any(b.gather(ref.param, from.index, mask_of(t, "load", access, slice.dims(), from.mask, at), other));
+  }
+  const Value v = b.load(ref.param, slice.offset(), slice.dims(), slice.strides(), slice.limits(), other,
+                         access.cache == Cache::streaming);
+  const Value mask = mask_of(t, "load", access, slice.dims(), kernel::no_value, at);
+  return t.any(mask == kernel::no_value ? v : b.select(mask, v, b.constant(ref.dtype, other, slice.dims())));
+}
+
+void store(const AnyRef& ref, std::span<const Span> spans, const Any& v, const Access& access, Line at) {
+  Trace& t = Trace::current("store");
+  check_written(t, "store", ref, at);
+  Slice slice(t, "store", ref, spans, at);
+  kernel::Builder& b = t.at(at);
+  const Value value = fitting(t, "store", v, ref.dtype, slice.dims(), at);
+  for (size_t k = 0; k < slice.dims().size(); ++k)
+    if (slice.dims()[k] > 1 && slice.strides()[k] == 0)
+      t.refuse(at, "store: several elements go to one place, in a view that repeats an axis");
+  if (access.mask || !slice.plain()) {
+    const Slice::Addresses to = slice.addresses();
+    return b.scatter(ref.param, value, to.index, mask_of(t, "store", access, slice.dims(), to.mask, at));
+  }
+  b.store(ref.param, value, slice.offset(), slice.strides(), slice.limits(), access.cache == Cache::streaming);
+}
+
+Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access, Line at) {
+  Trace& t = Trace::current("gather");
+  Dims dims;
+  const Slice::Addresses from = positions_of(t, "gather", ref, position, dims, at);
+  return t.any(t.at(at).gather(ref.param, from.index, mask_of(t, "gather", access, dims, from.mask, at),
+                               number_of(access.other, ref.dtype)));
+}
+
+void scatter(const AnyRef& ref, std::span<const Any> position, const Any& v, const Access& access, Line at) {
+  Trace& t = Trace::current("scatter");
+  check_written(t, "scatter", ref, at);
+  Dims dims;
+  const Slice::Addresses to = positions_of(t, "scatter", ref, position, dims, at);
+  const Value value = fitting(t, "scatter", v, ref.dtype, dims, at);
+  t.at(at).scatter(ref.param, value, to.index, mask_of(t, "scatter", access, dims, to.mask, at));
+}
+
+Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& v, const Any& mask,
+           Line at) {
+  Trace& t = Trace::current("atomic");
+  check_written(t, "atomic", ref, at);
+  Dims dims;
+  const Slice::Addresses to = positions_of(t, "atomic", ref, position, dims, at);
+  const Value value = fitting(t, "atomic", v, ref.dtype, dims, at);
+  const Value chosen = mask_of(t, "atomic", {.mask = mask}, dims, to.mask, at);
+  if (op == "exchange") return t.any(t.at(at).exchange_memory(ref.param, value, to.index, chosen));
+  const bool numbers = op == "add" || op == "min" || op == "max",
+             bits = op == "bit_and" || op == "bit_or" || op == "bit_xor";
+  if (!numbers && !bits)
+    t.refuse(at, fmt::format("atomic: there is no atomic '{}': add, min, max, bit_and, bit_or, bit_xor, exchange", op));
+  if (ref.dtype == bool_ || (bits && !is_integer(ref.dtype)))
+    t.refuse(at, fmt::format("atomic: {} is not defined on {}", op, dtype_name(ref.dtype)));
+  const ScalarOp which = op == "add"       ? ScalarOp::add
+                         : op == "min"     ? ScalarOp::min
+                         : op == "max"     ? ScalarOp::max
+                         : op == "bit_and" ? ScalarOp::bit_and
+                         : op == "bit_or"  ? ScalarOp::bit_or
+                                           : ScalarOp::bit_xor;
+  return t.any(t.at(at).atomic(which, ref.param, value, to.index, chosen));
+}
+
+Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& v,
+                     const Any& mask, Line at) {
+  Trace& t = Trace::current("compare_exchange");
+  check_written(t, "compare_exchange", ref, at);
+  Dims dims;
+  const Slice::Addresses to = positions_of(t, "compare_exchange", ref, position, dims, at);
+  const Value value = fitting(t, "compare_exchange", v, ref.dtype, dims, at),
+              before = fitting(t, "compare_exchange", expected, ref.dtype, dims, at);
+  return t.any(t.at(at).compare_exchange(ref.param, before, value, to.index,
+                                         mask_of(t, "compare_exchange", {.mask = mask}, dims, to.mask, at)));
+}
+
+AnyRef scratch(Dtype dtype, const Dims& dims, Line at) {
+  Trace& t = Trace::current("scratch");
+  if (t.in_nested_block()) t.refuse(at, "scratch: declare it outside of loops and conditions");
+  AnyRef out{-1, t.serial, dtype, 0, dims, Dims(dims.size(), 1)};
+  int64_t elements = 1;
+  for (size_t k = dims.size(); k-- > 0;) {
+    if (dims[k] < 1) t.refuse(at, fmt::format("scratch: extents are positive, not [{}]", fmt::join(dims, ",")));
+    out.strides[k] = elements;
+    elements *= dims[k];
+  }
+  out.param = t.at(at).local(dtype, elements);
+  return out;
+}
+
+AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {
+  Trace& t = Trace::current("permute");
+  AnyRef out = *this;
+  std::vector<bool> seen(dims.size(), false);
+  bool fits = axes.size() == dims.size();
+  for (size_t k = 0; fits && k < axes.size(); ++k) {
+    const auto axis = static_cast<size_t>(axes[k]);
+    fits = axes[k] >= 0 && axis < dims.size() && !seen[axis];
+    if (fits) seen[axis] = true, out.dims[k] = dims[axis], out.strides[k] = strides[axis];
+  }
+  if (!fits)
+    t.refuse(at, fmt::format("permute: the axes {} of an array [{}] are not each named once", fmt::join(axes, ","),
+                             fmt::join(dims, ",")));
+  return out;
+}
+
+AnyRef AnyRef::broadcast(const Dims& shape, Line at) const {
+  Trace& t = Trace::current("broadcast");
+  AnyRef out = *this;
+  out.dims = shape;
+  out.strides.assign(shape.size(), 0);
+  bool fits = dims.size() <= shape.size();
+  for (size_t k = 1; fits && k <= dims.size(); ++k) {
+    const int64_t extent = dims[dims.size() - k], wanted = shape[shape.size() - k];
+    fits = extent == wanted || extent == 1;
+    if (extent == wanted) out.strides[shape.size() - k] = strides[dims.size() - k];
+  }
+  if (!fits)
+    t.refuse(at, fmt::format("broadcast: [{}] does not repeat to [{}]", fmt::join(dims, ","), fmt::join(shape, ",")));
+  return out;
+}
+
+AnyRef AnyRef::part(const Dims& starts, const Dims& counts, const Dims& steps, Line at) const {
+  Trace& t = Trace::current("part");
+  AnyRef out = *this;
+  bool fits = starts.size() == dims.size() && counts.size() == dims.size() && steps.size() == dims.size();
+  for (size_t k = 0; fits && k < dims.size(); ++k) {
+    const int64_t last = starts[k] + (counts[k] - 1) * steps[k];
+    fits = counts[k] >= 1 && starts[k] >= 0 && starts[k] < dims[k] && last >= 0 && last < dims[k];
+    out.offset += starts[k] * strides[k];
+    out.dims[k] = counts[k];
+    out.strides[k] = strides[k] * steps[k];
+  }
+  if (!fits)
+    t.refuse(at,
+             fmt::format("part: [{}] elements from ({}) on, by steps of ({}), reach outside of [{}]",
+                         fmt::join(counts, ","), fmt::join(starts, ","), fmt::join(steps, ","), fmt::join(dims, ",")));
+  return out;
+}
+
+}  // namespace weft::k

@@ -1,0 +1,123 @@
+// Tracing as a whole: from a function to a verified kernel, and what can be done with it on the host.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernel/interpret.h"
+#include "kernel/language/trace.h"
+
+namespace weft::k {
+
+using kernel::ScalarOp;
+using kernel::Value;
+
+namespace {
+
+void check_params(const std::string& name, const std::vector<Param>& params, const Grid& grid) {
+  const std::string where = "kernel " + name;
+  for (size_t k = 0; k < params.size(); ++k) {
+    for (const int64_t d : params[k].dims)
+      if (d < 0)
+        throw_invalid(where, fmt::format("array {} has a negative extent: [{}]", k, fmt::join(params[k].dims, ",")));
+    if (params[k].dtype == complex64)
+      throw_invalid(where, fmt::format("array {} is complex64: pass its real and imaginary parts", k));
+  }
+  if (grid.empty()) throw_invalid(where, "the grid has no axis: give one, of extent 1 for a single program");
+  int64_t programs = 1;
+  for (const GridAxis& axis : grid)
+    if (axis.extent < 0 || __builtin_mul_overflow(programs, axis.extent, &programs))
+      throw_invalid(where, "an extent of the grid is negative, or there are more than 2^63 programs");
+}
+
+/// Declares the ids of the program. Parallel axes come from the program's number, the last one fastest; the caller
+/// loops over sequential ones.
+void declare_ids(Trace& t, std::span<const Value> loops) {
+  kernel::Builder& b = t.builder;
+  t.ids.assign(t.grid.size(), kernel::no_value);
+  int64_t behind = 1, all = 1;
+  for (const GridAxis& axis : t.grid)
+    if (axis.order == Order::parallel) all *= std::max<int64_t>(axis.extent, 1);
+  size_t next = loops.size();
+  for (size_t k = t.grid.size(); k-- > 0;) {
+    const GridAxis& axis = t.grid[k];
+    if (axis.order == Order::sequential) {
+      t.ids[k] = loops[--next];
+      continue;
+    }
+    const int64_t extent = std::max<int64_t>(axis.extent, 1);
+    Value id = b.program_id();
+    if (behind > 1) id = b.scalar(ScalarOp::floordiv, {id, b.index(behind)});
+    if (behind * extent < all) id = b.scalar(ScalarOp::mod, {id, b.index(extent)});
+    if (extent == 1) id = b.index(0);
+    t.learn(id, {0, extent - 1, 1});
+    t.ids[k] = id;
+    behind *= extent;
+  }
+}
+
+}  // namespace
+
+Program trace(const std::string& name, std::vector<Param> params, const Grid& grid,
+              const std::function<void(std::span<const AnyRef>)>& body) {
+  check_params(name, params, grid);
+  Trace t(name, std::move(params), grid);
+  const TraceScope scope(t);
+  std::vector<AnyRef> refs;
+  for (const Param& p : t.params) {
+    AnyRef ref{t.builder.param(p.name, p.dtype, p.use != Use::in),
+               t.serial,
+               p.dtype,
+               0,
+               p.dims,
+               std::vector<int64_t>(p.dims.size(), 1)};
+    for (size_t k = p.dims.size(); k-- > 1;) ref.strides[k - 1] = ref.strides[k] * std::max<int64_t>(p.dims[k], 1);
+    refs.push_back(std::move(ref));
+  }
+  std::vector<int64_t> sequential;
+  for (const GridAxis& axis : grid)
+    if (axis.order == Order::sequential) sequential.push_back(axis.extent);
+  // One loop for each sequential axis, outermost first, around the body.
+  std::vector<Value> ids;
+  const std::function<void()> nest = [&] {
+    if (ids.size() == sequential.size()) {
+      declare_ids(t, ids);
+      return body(refs);
+    }
+    const int64_t extent = sequential[ids.size()];
+    loop(t.any(t.index(0)), t.any(t.index(extent)), 1, [&](Any i) {
+      ids.push_back(t.value(i, {}));
+      t.learn(ids.back(), {0, extent - 1, 1});
+      nest();
+      ids.pop_back();
+    });
+  };
+  nest();
+  int64_t programs = 1;
+  for (const GridAxis& axis : grid) programs *= axis.order == Order::parallel || axis.extent == 0 ? axis.extent : 1;
+  auto data = std::make_shared<Program::Data>();
+  data->kernel = without_unchanged(t.builder.finish());
+  data->params = t.params;
+  data->programs = programs;
+  return Program(std::move(data));
+}
+
+const std::string& Program::name() const { return data_->kernel.name; }
+const std::vector<Param>& Program::params() const { return data_->params; }
+int64_t Program::programs() const { return data_->programs; }
+std::string Program::to_string() const { return kernel::print(data_->kernel); }
+
+void Program::interpret(std::span<void* const> arrays) const {
+  std::vector<kernel::HostBuffer> buffers;
+  if (arrays.size() != data_->params.size())
+    throw_invalid("kernel " + name(), fmt::format("takes {} arrays, not {}", data_->params.size(), arrays.size()));
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    int64_t elements = 1;
+    for (const int64_t d : data_->params[k].dims) elements *= d;
+    buffers.push_back({arrays[k], elements});
+  }
+  kernel::interpret(data_->kernel, buffers, {}, data_->programs);
+}
+
+}  // namespace weft::k

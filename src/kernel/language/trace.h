@@ -1,0 +1,96 @@
+#pragma once
+// The state of a kernel while it is traced: the builder of its tile IR, its arrays and grid, its mutable variables, and
+// what is known of its integers. The functions of weft/kernel/erased.h append to the thread's trace.
+#include <string>
+#include <vector>
+
+#include "kernel/tile.h"
+#include "weft/kernel/erased.h"
+
+namespace weft::k {
+
+/// What is known of an integer scalar: its bounds, and a number that divides it.
+struct Known {
+  int64_t low = INT64_MIN, high = INT64_MAX, divisor = 1;
+};
+/// Returns what is known of a scalar operator's result.
+Known known_of(kernel::ScalarOp op, const Known& a, const Known& b);
+
+class Trace {
+ public:
+  Trace(const std::string& name, std::vector<Param> params, const Grid& grid);
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// Returns the thread's trace. Throws std::invalid_argument where there is none.
+  static Trace& current(std::string_view what);
+  static Trace* of_thread();
+
+  /// Throws std::invalid_argument "[kernel NAME] file:line: message"; without a line, that of the last instruction.
+  [[noreturn]] void refuse(Line at, const std::string& message) const;
+  /// Returns the builder's value of a handle. Throws if the handle belongs to another trace or to a block that is
+  /// closed.
+  kernel::Value value(const Any& v, Line at) const;
+  Any any(kernel::Value v) const;
+  kernel::Builder& at(Line at);
+  const kernel::Type& type(const Any& v, Line at) const { return builder.type(value(v, at)); }
+
+  kernel::Value index(int64_t v) { return builder.index(v); }
+  /// Computes a scalar operator of integer scalars, and what is known of the result.
+  kernel::Value whole(kernel::ScalarOp op, kernel::Value a, kernel::Value b);
+  kernel::Value add(kernel::Value a, kernel::Value b) { return whole(kernel::ScalarOp::add, a, b); }
+  kernel::Value mul(kernel::Value a, kernel::Value b) { return whole(kernel::ScalarOp::mul, a, b); }
+  Known known(kernel::Value v) const;
+  void learn(kernel::Value v, const Known& what);
+
+  /// Runs `body` in a block of its own: values that it makes are not used after it.
+  void in_block(const std::function<void()>& body);
+  bool in_nested_block() const { return open_.size() > 1; }
+  /// The values of all variables that live, and the same from values.
+  std::vector<kernel::Value> variables() const;
+  void set_variables(const std::vector<kernel::Value>& values);
+
+  kernel::Builder builder;
+  const std::string name;
+  const std::vector<Param> params;
+  const Grid grid;
+  std::vector<kernel::Value> ids;  // of the program along each axis
+  const uint64_t serial;
+  struct Variable {
+    kernel::Value value = kernel::no_value;
+    bool lives = true;
+  };
+  std::vector<Variable> cells;
+
+ private:
+  std::vector<Known> known_;          // by value
+  std::vector<uint32_t> open_ = {0};  // blocks that are open
+  uint32_t blocks_ = 0;
+  Line last_;  // of the last instruction that has one
+};
+
+/// Makes its trace the thread's while it lives.
+class TraceScope {
+ public:
+  explicit TraceScope(Trace& trace);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  Trace* before_;
+};
+
+struct Program::Data {
+  kernel::Kernel kernel;
+  std::vector<Param> params;
+  int64_t programs = 1;
+};
+
+/// Returns the kernel without carried values that do not change, and without instructions that nobody reads.
+kernel::Kernel without_unchanged(kernel::Kernel kernel);
+
+/// Returns "f32[4,8]" of a handle.
+std::string text(const kernel::Type& type);
+
+}  // namespace weft::k

@@ -74,8 +74,8 @@ class Recent {
 };
 
 std::shared_ptr<Attrs> share(Attrs attrs) {
-  // Functions that a composite or control flow holds would live on.
-  if (attrs.composite || attrs.control) return std::make_shared<Attrs>(std::move(attrs));
+  // What a composite, control flow or a kernel holds would live on.
+  if (attrs.composite || attrs.control || attrs.kernel) return std::make_shared<Attrs>(std::move(attrs));
   thread_local Recent<Attrs> recent;
   Hasher h;
   hash(h, attrs);

@@ -83,6 +83,7 @@ std::string to_string(const Type& type);                                   // "f
 
 class Node;
 struct Control;
+struct KernelProgram;
 struct Value {
   std::shared_ptr<Node> node;
   int index = 0;
@@ -156,7 +157,8 @@ struct Attrs {
   bool literal = false;  // constant: written by a user as a number; eager evaluation passes it as data, so that new
                          // values compile nothing
   std::shared_ptr<const Composite> composite;
-  std::shared_ptr<const Control> control;  // cond, while_loop, scan
+  std::shared_ptr<const Control> control;       // cond, while_loop, scan
+  std::shared_ptr<const KernelProgram> kernel;  // call: the tile program that "kernel" runs (graph/calls/kernel_call.h)
   friend bool operator==(const Attrs&, const Attrs&) = default;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "graph/build.h"
+#include "graph/calls/kernel_call.h"
 #include "graph/control/control.h"
 
 namespace weft::io {
@@ -112,6 +113,9 @@ class TapeWriter {
   Tape::Ref ref(const Value& v) const { return {numbers_.at(v.node.get()), v.index}; }
 
   Tape::Entry entry(const Node& node) const {
+    if (const auto& program = node.attrs().kernel)
+      throw_invalid("export",
+                    "kernel " + program->kernel.name + " cannot be written to a file: export what is around it");
     Tape::Entry e{node.op(), {}, node.attrs(), {}, {}, nullptr};
     for (const Value& v : node.inputs()) e.inputs.push_back(ref(v));
     if (const auto control = std::exchange(e.attrs.control, nullptr)) {

@@ -10,6 +10,7 @@
 #include "graph/build.h"
 #include "graph/calls/call.h"
 #include "graph/control/control.h"
+#include "graph/kernels.h"
 #include "graph/table.h"
 
 namespace weft::graph::testing {
@@ -424,6 +425,19 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
   d.out.attrs.integers = {d.r.below(2), d.r.below(2)};
 }
 
+/// Integers, since a kernel has no derivative.
+inline void draw_kernel(Drawing& d) {
+  const Shape shape = random_shape(d.r);
+  const Dtype t = d.r.chance(2) ? int32 : uint8;
+  if (d.r.chance(2)) {
+    d.out.attrs.kernel = affine_program(shape, t, 3);
+    d.input(shape, t), d.input({}, t);
+  } else {
+    d.out.attrs.kernel = accumulate_program(shape, t);
+    d.input(shape, t), d.input(shape, t);
+  }
+}
+
 /// Whether the numbers that were drawn are no numbers like any others: sorted ones, matrices of a kind.
 inline bool drawn_to_measure(const Instance& in) {
   return in.op == Op::call && (in.attrs.call == "searchsorted" || decomposes(in.attrs.call));
@@ -443,6 +457,7 @@ inline void draw_call(Drawing& d, std::string_view name) {
   if (name == "searchsorted") return draw_search(d);
   if (name.ends_with("fft")) return draw_fft(d, name);
   if (decomposes(name)) return draw_decomposition(d, name);
+  if (name == "kernel") return draw_kernel(d);
   throw std::logic_error("no instances are drawn of the call " + d.out.attrs.call);
 }
 

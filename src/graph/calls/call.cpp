@@ -12,8 +12,8 @@
 namespace weft::graph {
 namespace {
 
-constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls, fft_calls, linalg_calls, orthogonal_calls,
-                                                                eig_calls};
+constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls,       fft_calls, linalg_calls,
+                                                                orthogonal_calls, eig_calls, kernel_calls};
 
 std::vector<const CallRule*> gather_rules() {
   std::vector<const CallRule*> all;
@@ -81,8 +81,8 @@ std::vector<HostTensor> call_reference(const Attrs& attrs, std::span<const HostT
 
 constexpr auto call_table = std::to_array<Row>({
     {Op::call, "call", 0, -1, call_shape, call_dtype, call_interval, call_vjp, call_jvp, call_vmap, call_factors, -1,
-     call_reference, 0, "a routine on whole arrays: sorts, transforms, decompositions", "call, integers",
-     "by the routine"},
+     call_reference, 0, "a routine on whole arrays: sorts, transforms, decompositions, kernels of users",
+     "call, integers, kernel", "by the routine"},
 });
 static_assert(complete(call_table, Op::call));
 

@@ -1,7 +1,7 @@
 #pragma once
 // Calls: routines on whole row-major arrays that are not generated code (Op::call), with one rule each. A call reads
 // its name, attrs.call, and attrs.integers. Every target offers a call under this name (target::Target::call, with the
-// node's operands and results).
+// node's operands and results), except "kernel": a tile program that targets compile (graph/calls/kernel_call.h).
 #include "graph/build.h"
 
 namespace weft::graph {

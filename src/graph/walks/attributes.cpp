@@ -35,6 +35,7 @@ constexpr auto fields = std::to_array<Field>({
     {"literal", [](const Attrs& a) { return a.literal; }},
     {"composite", [](const Attrs& a) { return a.composite != nullptr; }},
     {"control", [](const Attrs& a) { return a.control != nullptr; }},
+    {"kernel", [](const Attrs& a) { return a.kernel != nullptr; }},
 });
 
 using Mask = uint32_t;

@@ -4,6 +4,7 @@
 
 #include "base/flat_set.h"
 #include "base/hash.h"
+#include "graph/calls/kernel_call.h"
 #include "graph/control/control.h"
 
 namespace weft::graph {
@@ -31,8 +32,8 @@ void hash(Hasher& h, const Attrs& a) {
   uint64_t given = 0;
   for (const auto* list : lists) given = 2 * given + (list->empty() ? 0 : 1);
   const bool number = a.number.i != 0 || std::bit_cast<uint64_t>(a.number.f) != 0;
-  for (const bool there :
-       {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr, a.composite != nullptr})
+  for (const bool there : {!a.shape.empty(), number, a.number.integral, !a.call.empty(), a.control != nullptr,
+                           a.composite != nullptr, a.kernel != nullptr})
     given = 2 * given + (there ? 1 : 0);
   for (const auto small : {static_cast<uint64_t>(a.dtype.val()), static_cast<uint64_t>(a.reducer),
                            static_cast<uint64_t>(a.mode), static_cast<uint64_t>(a.generator)})
@@ -45,6 +46,7 @@ void hash(Hasher& h, const Attrs& a) {
   if (!a.call.empty()) h.text(a.call);
   if (a.control) h.digest(a.control->key);
   if (a.composite) h.text(a.composite->name).text(a.composite->key);
+  if (a.kernel) h.digest(a.kernel->key);
 }
 
 namespace {

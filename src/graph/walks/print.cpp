@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/calls/kernel_call.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -37,7 +38,8 @@ std::string attributes(const Node& node) {
       return fmt::format(" contract{}{} batch{}{}", list(a.axes), list(a.axes2), list(a.batch), list(a.batch2));
     case Op::gather: return fmt::format(" axes{} sizes{}", list(a.axes), weft::to_string(a.shape));
     case Op::scatter: return fmt::format(" {} axes{}", name(a.mode), list(a.axes));
-    case Op::call: return fmt::format("({})", fmt::join(a.integers, ","));
+    case Op::call:
+      return a.kernel ? fmt::format(" grid {}", a.kernel->grid) : fmt::format("({})", fmt::join(a.integers, ","));
     case Op::random_bits: return a.generator == Generator::philox ? " philox" : "";
     case Op::composite: return a.composite->key.empty() ? "" : fmt::format(" [{}]", a.composite->key);
     default: return "";
@@ -48,6 +50,7 @@ std::string attributes(const Node& node) {
 
 std::string_view name(const Node& node) {
   if (node.op() == Op::composite) return node.attrs().composite->name;
+  if (node.attrs().kernel) return node.attrs().kernel->kernel.name;
   return node.op() == Op::call ? std::string_view(node.attrs().call) : row(node.op()).name;
 }
 

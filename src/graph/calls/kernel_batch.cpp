@@ -1,0 +1,121 @@
+// The program of a whole batch: programs of one more grid axis in front, whose accesses to batched arrays begin at
+// their element of the batch.
+//
+//   %0 = program_id                      %0 = program_id
+//   %1 = load p0[%0] …                   %1 = floordiv %0 grid          ; the element of the batch
+//                                        %2 = mod %0 grid               ; the program of that element
+//                                        %3 = mul %1 size of p0
+//                                        %4 = add %2 %3
+//                                        %5 = load p0[%4] …
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "graph/calls/kernel_call.h"
+#include "graph/rows.h"
+
+namespace weft::graph {
+namespace {
+
+using kernel::Block;
+using kernel::Inst;
+using kernel::Op;
+using kernel::Ref;
+using kernel::ScalarOp;
+
+class Batching {
+ public:
+  Batching(const KernelProgram& program, const std::vector<bool>& batched) : out_(program.kernel) {
+    out_.body.insts.clear();
+    begin(program, batched);
+    for (const Inst& inst : program.kernel.body.insts) append(out_.body.insts, inst);
+  }
+  kernel::Kernel take() { return std::move(out_); }
+
+ private:
+  /// Appends what all accesses share, in front of everything else.
+  void begin(const KernelProgram& program, const std::vector<bool>& batched) {
+    std::vector<Inst>& to = out_.body.insts;
+    const kernel::Value flat = define(to, {.op = Op::program_id, .type = {int64, {}}});
+    const kernel::Value grid = index(to, program.grid);
+    const bool single = program.grid == 1;
+    const kernel::Value element = single ? flat : scalar(to, ScalarOp::floordiv, flat, grid);
+    program_ = single ? index(to, 0) : scalar(to, ScalarOp::mod, flat, grid);
+    for (size_t k = 0; k < batched.size(); ++k)
+      if (batched[k])
+        begins_[static_cast<Ref>(k)] =
+            scalar(to, ScalarOp::mul, element, index(to, num_elements(program.arrays[k].type.shape)));
+  }
+
+  kernel::Value define(std::vector<Inst>& to, Inst inst) {
+    out_.types.push_back(inst.type);
+    inst.results = {static_cast<kernel::Value>(out_.types.size() - 1)};
+    to.push_back(std::move(inst));
+    return to.back().results[0];
+  }
+  kernel::Value index(std::vector<Inst>& to, int64_t v) {
+    return define(to, {.op = Op::constant, .type = {int64, {}}, .number = Number::of_int(v)});
+  }
+  kernel::Value scalar(std::vector<Inst>& to, ScalarOp op, kernel::Value a, kernel::Value b) {
+    return define(to, {.op = Op::scalar, .type = {int64, {}}, .args = {a, b}, .scalar_op = op});
+  }
+
+  /// Returns an offset, or a tile of indices, moved to the element of the batch.
+  kernel::Value moved(std::vector<Inst>& to, kernel::Value at, Ref ref) {
+    const auto begin = begins_.find(ref);
+    if (begin == begins_.end()) return at;
+    const kernel::Type type = out_.types[static_cast<size_t>(at)];
+    check(type.dtype == int64, "kernel", "an index is no int64");
+    kernel::Value by = begin->second;
+    if (type.rank() > 0) by = define(to, {.op = Op::broadcast, .type = type, .args = {by}});
+    return define(to, {.op = Op::scalar, .type = type, .args = {at, by}, .scalar_op = ScalarOp::add});
+  }
+
+  kernel::Value renamed(kernel::Value v) const {
+    const auto at = programs_.find(v);
+    return at == programs_.end() ? v : at->second;
+  }
+
+  /// Appends an instruction with its addresses moved.
+  void append(std::vector<Inst>& to, Inst inst) {
+    for (kernel::Value& v : inst.args) v = renamed(v);
+    const auto move = [&](size_t arg, Ref ref) { inst.args[arg] = moved(to, inst.args[arg], ref); };
+    switch (inst.op) {
+      case Op::program_id: programs_[inst.results[0]] = program_; return;
+      case Op::load:
+      case Op::gather:
+      case Op::prefetch: move(0, inst.ref); break;
+      case Op::store:
+      case Op::scatter:
+      case Op::atomic_add:
+      case Op::atomic:
+      case Op::exchange_memory: move(1, inst.ref); break;
+      case Op::compare_exchange: move(2, inst.ref); break;
+      case Op::matmul: throw_internal("kernel", "a user's kernel has a matmul");
+      default: break;
+    }
+    for (Block& block : inst.blocks) {
+      std::vector<Inst> insts = std::exchange(block.insts, {});
+      for (Inst& inner : insts) append(block.insts, std::move(inner));
+    }
+    to.push_back(std::move(inst));
+  }
+
+  kernel::Kernel out_;
+  kernel::Value program_ = kernel::no_value;
+  std::map<Ref, kernel::Value> begins_;              // by batched parameter: where its element begins
+  std::map<kernel::Value, kernel::Value> programs_;  // results of program_id, which are gone
+};
+
+}  // namespace
+
+std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
+                                                     const std::vector<bool>& batched) {
+  KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid, program.place};
+  kernel::verify(out.kernel);
+  for (size_t k = 0; k < batched.size(); ++k)
+    if (batched[k]) out.arrays[k].type.shape = prepend(extent, program.arrays[k].type.shape);
+  return kernel_program(std::move(out));
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,202 @@
+// Kernels of users as calls: the checks of their programs and nodes, and the rules of the call "kernel".
+#include "graph/calls/kernel_call.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/calls/call_rules.h"
+#include "graph/rows.h"
+#include "kernel/checked_memory.h"
+#include "kernel/interpret.h"
+#include "kernel/op_info.h"
+
+namespace weft::graph {
+namespace {
+
+constexpr const char* call_name = "kernel";
+
+[[noreturn]] void refuse(const KernelProgram& program, const std::string& what) {
+  throw_invalid("kernel " + program.kernel.name, what);
+}
+
+bool is_input(const KernelArray& a) { return a.use != KernelUse::out; }
+bool is_result(const KernelArray& a) { return a.use != KernelUse::in; }
+
+/// Returns the types of the arrays for which `is` holds.
+template <class Is>
+std::vector<Type> types_where(const KernelProgram& program, Is is) {
+  std::vector<Type> out;
+  for (const KernelArray& a : program.arrays)
+    if (is(a)) out.push_back(a.type);
+  return out;
+}
+
+const KernelProgram& program_of(const Attrs& attrs) {
+  if (!attrs.kernel) throw_invalid(call_name, "the node has no program: a kernel does not come from a file");
+  return *attrs.kernel;
+}
+
+// ---- programs ----
+
+void find_stored(const kernel::Block& block, std::set<kernel::Ref>& stored) {
+  for (const kernel::Inst& inst : block.insts) {
+    const kernel::Access access = kernel::info(inst.op).access;
+    if (access == kernel::Access::writes || access == kernel::Access::updates) stored.insert(inst.ref);
+    for (const kernel::Block& inner : inst.blocks) find_stored(inner, stored);
+  }
+}
+
+void check_array(const KernelProgram& program, size_t k, const std::set<kernel::Ref>& stored) {
+  const KernelArray& array = program.arrays[k];
+  const kernel::Param& param = program.kernel.params[k];
+  const std::string what = fmt::format("array {} ({}), {}", k, param.name, to_string(array.type));
+  if (!is_static(array.type.shape)) refuse(program, what + ", has a symbolic axis: kernels take fixed shapes");
+  if (array.type.dtype == complex64) refuse(program, what + ", is complex: pass its real and imaginary parts");
+  check(param.dtype == array.type.dtype && param.written == is_result(array), "kernel", "an array is no parameter");
+  if (array.use == KernelUse::out && program.grid > 0 && !stored.contains(static_cast<kernel::Ref>(k)))
+    refuse(program, what + ", is a result, but nothing is ever stored there");
+}
+
+Digest key_of(const KernelProgram& program) {
+  Hasher h;
+  h.digest(kernel::digest(program.kernel)).number(program.grid);
+  for (const KernelArray& a : program.arrays) {
+    h.number(a.use).number(a.type.dtype.val()).number(a.type.shape.size());
+    for (const Dim& d : a.type.shape) h.number(d.bound());
+  }
+  return h.finish();
+}
+
+// ---- rules of the call ----
+
+std::vector<Type> kernel_types(const Attrs& attrs, TypeSpan in) {
+  const KernelProgram& program = program_of(attrs);
+  const std::vector<Type> expected = types_where(program, is_input);
+  if (in.size() != expected.size()) refuse(program, fmt::format("takes {} arrays, got {}", expected.size(), in.size()));
+  for (size_t k = 0; k < in.size(); ++k)
+    if (!(in[k] == expected[k]))
+      refuse(program, fmt::format("argument {} must be {}, got {}", k, to_string(expected[k]), to_string(in[k])));
+  return types_where(program, is_result);
+}
+
+bool any_inexact(ValueSpan values) {
+  return std::any_of(values.begin(), values.end(), [](const Value& v) { return v && is_inexact(v.dtype()); });
+}
+
+[[noreturn]] void refuse_derivative(const Node& node) {
+  refuse(*node.attrs().kernel, "has no derivative rule: give one by custom_function");
+}
+
+Values kernel_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
+  if (any_inexact(g) && any_inexact(x)) refuse_derivative(node);
+  return Values(x.size());
+}
+
+Values kernel_jvp(const Node& node, ValueSpan, ValueSpan y, ValueSpan t) {
+  if (any_inexact(t) && any_inexact(y)) refuse_derivative(node);
+  return Values(y.size());
+}
+
+/// Runs the programs of all elements in one launch. What a result begins as is repeated where it is not batched.
+Values kernel_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
+  const KernelProgram& program = *node.attrs().kernel;
+  const Dim extent = batch_extent(x, axes);
+  if (extent.symbol()) refuse(program, "cannot be mapped over a symbolic axis");
+  std::vector<bool> has_axis;
+  Values inputs;
+  size_t next = 0;
+  for (const KernelArray& array : program.arrays) {
+    if (array.use == KernelUse::in) has_axis.push_back(axes[next] >= 0);
+    else has_axis.push_back(true);
+    if (!is_input(array)) continue;
+    inputs.push_back(has_axis.back() ? batched(x[next], axes[next], extent) : x[next]);
+    ++next;
+  }
+  return kernel_call(batched_program(program, extent.bound(), has_axis), std::move(inputs));
+}
+
+/// Runs the interpreter on copies of the arrays.
+std::vector<HostTensor> kernel_reference(const Attrs& attrs, std::span<const HostTensor> in, TypeSpan) {
+  const KernelProgram& program = program_of(attrs);
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<kernel::HostBuffer> buffers;
+  size_t next = 0;
+  for (const KernelArray& array : program.arrays) {
+    const int64_t elements = num_elements(array.type.shape);
+    std::vector<std::byte>& data =
+        memory.emplace_back(static_cast<size_t>(elements) * static_cast<size_t>(array.type.dtype.size()));
+    if (is_input(array)) {
+      const HostTensor& from = in[next++];
+      for (int64_t k = 0; k < elements; ++k)
+        kernel::write_element(data.data(), array.type.dtype, k, from.data[static_cast<size_t>(k)]);
+    }
+    buffers.push_back({data.data(), elements});
+  }
+  kernel::interpret(program.kernel, buffers, {}, program.grid);
+  std::vector<HostTensor> out;
+  for (size_t p = 0; p < program.arrays.size(); ++p) {
+    if (!is_result(program.arrays[p])) continue;
+    HostTensor& to = out.emplace_back(host(program.arrays[p].type));
+    for (size_t k = 0; k < to.data.size(); ++k)
+      to.data[k] = kernel::read_element(buffers[p].data, to.type.dtype, static_cast<int64_t>(k));
+  }
+  return out;
+}
+
+/// Every axis stays whole: what a program reads is its own affair.
+Factors kernel_factors(const Attrs&, TypeSpan in, TypeSpan out) {
+  Factors f;
+  for (const Type& t : in) f.inputs.emplace_back(t.shape.size(), -1);
+  for (const Type& t : out) f.outputs.emplace_back(t.shape.size(), -1);
+  return f;
+}
+
+constexpr CallRule rules[] = {
+    {call_name, 0, -1, 0, kernel_types, None::unbounded, kernel_vjp, kernel_jvp, kernel_vmap, kernel_factors,
+     kernel_reference, 4},
+};
+
+}  // namespace
+
+std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program) {
+  check(program.kernel.params.size() == program.arrays.size() && program.kernel.symbols.empty() && program.grid >= 0,
+        "kernel", "a program has an array for each parameter, no symbols and a number of programs");
+  std::set<kernel::Ref> stored;
+  find_stored(program.kernel.body, stored);
+  for (size_t k = 0; k < program.arrays.size(); ++k) check_array(program, k, stored);
+  if (std::none_of(program.arrays.begin(), program.arrays.end(), is_result))
+    refuse(program, "has no result: it takes at least one array that it writes");
+  program.work = work_of(program.kernel, program.grid);
+  program.key = key_of(program);
+  return std::make_shared<const KernelProgram>(std::move(program));
+}
+
+Values kernel_call(std::shared_ptr<const KernelProgram> program, Values inputs) {
+  Attrs attrs;
+  attrs.call = call_name;
+  attrs.kernel = std::move(program);
+  if (attrs.kernel->grid > 0) return make_all(Op::call, std::move(inputs), std::move(attrs));
+  std::vector<Type> types;
+  for (const Value& v : inputs) types.push_back(v.type());
+  kernel_types(attrs, types);
+  Values out;
+  size_t next = 0;
+  for (const KernelArray& array : attrs.kernel->arrays) {
+    const Value input = is_input(array) ? inputs[next++] : Value{};
+    if (array.use == KernelUse::in_out) out.push_back(input);
+    if (array.use == KernelUse::out) out.push_back(full(array.type.shape, array.type.dtype, Number{}));
+  }
+  return out;
+}
+
+std::span<const CallRule> kernel_calls() {
+  static_assert(complete_calls(rules));
+  return rules;
+}
+
+}  // namespace weft::graph

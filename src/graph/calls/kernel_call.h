@@ -1,0 +1,57 @@
+#pragma once
+// Kernels of users as nodes: a traced tile program that runs on whole row-major arrays (Op::call named "kernel", with
+// attrs.kernel). The compiler launches it as one of its own kernels.
+//
+// The arrays of a kernel, in the order of its parameters, are read (in), written (out), or both (in_out). The node's
+// inputs are those that are in or in_out, its results those that are out or in_out. An in_out result begins as its
+// input, which does not change: the compiler lets both share memory where nothing else reads the input, and copies it
+// otherwise. Elements of an out result that no program stores are unspecified.
+#include "graph/build.h"
+#include "kernel/tile.h"
+
+namespace weft::graph {
+
+enum class KernelUse : uint8_t { in, out, in_out };
+
+struct KernelArray {
+  KernelUse use = KernelUse::in;
+  Type type;  // static
+};
+
+/// Operations of all programs of a launch, estimated from the instructions: a loop whose bounds are not known counts
+/// once.
+struct KernelWork {
+  double operations = 0;  // basic operations of everything but products
+  double products = 0;    // of these a multiplication and an addition are two
+  Dtype operands = float32;
+  bool tf32 = false;  // of the products of the largest dot
+};
+
+struct KernelProgram {
+  kernel::Kernel kernel;
+  std::vector<KernelArray> arrays;  // one for each of its parameters
+  int64_t grid = 0;                 // programs
+  std::string place = {};           // where a user wrote it: "file:line"
+  // The members below are set by kernel_program.
+  KernelWork work = {};
+  Digest key = {};  // of all that the results depend on
+};
+
+/// Returns the program with its work and key. Throws std::invalid_argument "[kernel NAME] …" where it has no results,
+/// or never stores to one of them, or an array is symbolic or complex.
+std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program);
+
+/// Makes the node; returns a value for each out and in_out array. Throws std::invalid_argument "[kernel NAME] …" where
+/// the number of inputs or their types are not the program's. Without programs (grid 0) there is no node: in_out
+/// results are their inputs, others are zeros.
+Values kernel_call(std::shared_ptr<const KernelProgram> program, Values inputs);
+
+/// Returns the program of a whole batch: one that runs `extent` times the programs, the first `grid` of them on the
+/// first element of each batched array. `batched`: for each array whether it has a batch axis, which is its first one;
+/// results always have.
+std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
+                                                     const std::vector<bool>& batched);
+
+KernelWork work_of(const kernel::Kernel& kernel, int64_t grid);
+
+}  // namespace weft::graph

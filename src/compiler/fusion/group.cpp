@@ -273,6 +273,7 @@ void Grouper::assign_call(NodeId node) {
   plan.operands = call_operands_[static_cast<size_t>(call_of_[node])];
   plan.op = n.op;
   plan.control = n.attrs->control;
+  plan.kernel = n.attrs->kernel;
   plan.desc = call_desc(n.attrs, types, n.results, policy_.numerics);
   if (plan.control) plan.desc.name = graph::row(n.op).name;
   plan.results.assign(n.results.size(), -1);

@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "compiler/region/dot_plan.h"
-#include "compiler/region/kv_append.h"
 #include "compiler/schedule/overwrite.h"
 #include "graph/control/control.h"
 
@@ -31,15 +29,14 @@ class Orderer {
   void dependences();
   void memory();
   void update(const Update& update);
-  void scatters();
+  void begin_overlays();
+  void begin_overlay(const Group& group, const Overlay& overlay);
+  bool passes_on(const Group& group, NodeId node, NodeId lent) const;
   void overwrite();
   NodeId overwritten_by(GroupId g, NodeId node, const NodeFlags& taken);
   void streams();
   bool in_place(NodeId output, NodeId input);
   bool same_address(const Group& group, NodeId output, NodeId input);
-  NodeId scatter_operand(NodeId node) const {
-    return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
-  }
   void precede(GroupId first, GroupId second);
   bool reaches(GroupId from, GroupId to);
   void sort();
@@ -111,22 +108,8 @@ bool Orderer::reaches(GroupId from, GroupId to) {
 
 /// Returns whether a group reads each element of `input` only at the index at which it stores `output`.
 bool Orderer::same_address(const Group& group, NodeId output, NodeId input) {
-  if (output == overlaid(group)) {
-    const IrNode& n = ir_[output];
-    if (scatter_operand(output) != input) return false;
-    std::set<NodeId> others;
-    std::vector<NodeId> pending(n.inputs.begin() + 1, n.inputs.end());
-    if (group.kind == Group::Kind::attention)
-      for (const size_t k : {size_t{0}, size_t{3}}) pending.push_back(ir_[group.roots[0].node].inputs[k]);
-    while (!pending.empty()) {
-      NodeId id = pending.back();
-      pending.pop_back();
-      if (id == input) return false;
-      if (!others.insert(id).second || grouping_.is_root[id]) continue;
-      pending.insert(pending.end(), ir_[id].inputs.begin(), ir_[id].inputs.end());
-    }
-    return true;
-  }
+  for (const Overlay& overlay : overlays(ir_, grouping_, group))
+    if (overlay.result == output) return overlay.operand == input && may_take_over(ir_, grouping_, group, overlay);
   if (group.kind == Group::Kind::call) {  // a loop updates its carry in the buffers of its results from the start
     const CallPlan& call = group.call;
     const auto at = static_cast<size_t>(ir_[output].output);
@@ -174,27 +157,38 @@ void Orderer::update(const Update& update) {
   }
 }
 
-/// Lets each scatter write into its operand's buffer if nothing else reads that; otherwise the operand is copied first.
-void Orderer::scatters() {
-  out_.scatter_source.assign(grouping_.groups.size(), -1);
-  for (GroupId g = 0; g < grouping_.groups.count(); ++g) {
-    const NodeId node = overlaid(grouping_.groups[g]);
-    if (node < 0) continue;
-    const NodeId operand = scatter_operand(node);
-    if (out_.buffer_owner[node] == operand) continue;
-    const bool only_reader = readers_[operand].size() == 1 && !is_leaf(ir_, operand) &&
-                             out_.buffer_owner[operand] == operand && escapes_[operand] == 0;
-    bool own = out_.buffer_owner[node] == node;
-    if (only_reader && own && same_address(grouping_.groups[g], node, operand)) {
-      own = own && escapes_[node] == 0;
-      // The result takes the operand's buffer. If the result is an output, the operand is computed in the output's
-      // buffer instead.
-      out_.buffer_owner[own ? node : operand] = own ? operand : node;
-    } else {
-      bool plain = operand != ir_[node].inputs[0] || is_row_major(ir_[operand].type.shape, grouping_.strides[operand]);
-      check(plain, "order", "a scatter's operand is not row-major");
-      out_.scatter_source[g] = operand;
-    }
+/// Lets each overlay write into its operand's buffer if nothing else reads that; otherwise the operand is copied first.
+void Orderer::begin_overlays() {
+  out_.copied_from.assign(ir_.nodes.size(), -1);
+  for (const Group& group : grouping_.groups)
+    for (const Overlay& overlay : overlays(ir_, grouping_, group)) begin_overlay(group, overlay);
+}
+
+/// Returns whether a kernel's result may take over a buffer that several values have lain in, the last one its operand.
+bool Orderer::passes_on(const Group& group, NodeId node, NodeId lent) const {
+  const auto row_major = [&](NodeId id) { return is_row_major(ir_[id].type.shape, grouping_.strides[id]); };
+  if (group.kind != Group::Kind::call || escapes_[lent] > 0 || !row_major(node)) return false;
+  for (NodeId id = 0; id < ir_.size(); ++id)
+    if (out_.buffer_owner[id] == lent && !row_major(id)) return false;
+  return true;
+}
+
+void Orderer::begin_overlay(const Group& group, const Overlay& overlay) {
+  const auto& [node, value, operand] = overlay;
+  if (out_.buffer_owner[node] == operand) return;
+  const NodeId lent = out_.buffer_owner[operand];  // another one where the operand has taken over its own operand's
+  const bool only_reader = readers_[operand].size() == 1 && !is_leaf(ir_, lent) && escapes_[operand] == 0 &&
+                           (lent == operand || passes_on(group, node, lent));
+  if (only_reader && out_.buffer_owner[node] == node && may_take_over(ir_, grouping_, group, overlay)) {
+    // The result takes the operand's buffer. If the result is an output, the operand is computed in the output's
+    // buffer instead.
+    if (escapes_[node] == 0) out_.buffer_owner[node] = lent;
+    else if (lent == operand) out_.buffer_owner[operand] = node;
+    else std::replace(out_.buffer_owner.begin(), out_.buffer_owner.end(), lent, node);
+  } else {
+    const bool plain = operand != value || is_row_major(ir_[operand].type.shape, grouping_.strides[operand]);
+    check(plain, "order", "an operand that is copied is not row-major");
+    out_.copied_from[node] = operand;
   }
 }
 
@@ -222,7 +216,7 @@ void Orderer::overwrite() {
   NodeFlags taken(ir_.nodes.size());  // already shares its buffer with another node
   for (NodeId id = 0; id < ir_.size(); ++id)
     if (const NodeId owner = out_.buffer_owner[id]; owner != id) taken[id] = taken[owner] = true;
-  for (const NodeId operand : out_.scatter_source)
+  for (const NodeId operand : out_.copied_from)
     if (operand >= 0) taken[operand] = true;
   for (GroupId g = 0; g < grouping_.groups.count(); ++g) {
     if (grouping_.groups[g].kind != Group::Kind::rows) continue;
@@ -289,7 +283,7 @@ Ordering Orderer::run(bool reuse) {
   dependences();
   memory();
   for (const Update& u : updates_) update(u);
-  scatters();
+  begin_overlays();
   if (reuse && policy_.update_in_place) overwrite();
   streams();
   sort();
@@ -317,7 +311,9 @@ std::string print(const Ir& ir, const Grouping& grouping, const Ordering& orderi
       if (ordering.streamed[node]) text += " by streaming stores";
     }
     if (!ordering.after[at].empty()) text += fmt::format(" after groups {}", fmt::join(ordering.after[at], ", "));
-    if (ordering.scatter_source[at] >= 0) text += fmt::format(", %{} is copied first", ordering.scatter_source[at]);
+    for (const Root& root : grouping.groups[at].roots)
+      if (const NodeId from = ordering.copied_from[root.node]; from >= 0)
+        text += fmt::format(", %{} is copied first", from);
     text += "\n";
   }
   for (const Copy& c : ordering.last) text += fmt::format("copy %{} to %{} at the end\n", c.from, c.to);

@@ -55,7 +55,7 @@ class OrderVerifier {
   void sizes() const {
     const size_t nodes = ir_.nodes.size(), count = grouping_.groups.size();
     check(order_.buffer_owner.size() == nodes && order_.has_buffer.size() == nodes && order_.streamed.size() == nodes &&
-              order_.after.size() == count && order_.scatter_source.size() == count,
+              order_.after.size() == count && order_.copied_from.size() == nodes,
           "verify", "an ordering says something of each node and each group");
   }
 
@@ -69,20 +69,20 @@ class OrderVerifier {
     const graph::Type &own = ir_[id].type, &lent = ir_[at].type;
     require(own.dtype == lent.dtype && volume(own.shape) == volume(lent.shape),
             "a result that reuses a buffer has its dtype and size", id);
-    if (scattered_into(id) == at || scattered_into(at) == id) return;  // begin_with checks how these two lie
+    if (begun_from(id) == at || begun_from(at) == id) return;  // begin_with checks how these two lie
     const Strides &strides = grouping_.strides[id], &given = grouping_.strides[at];
     require(own.shape == lent.shape ? strides == given
                                     : is_row_major(own.shape, strides) && is_row_major(lent.shape, given),
             same_strides, id);
   }
 
-  /// Returns the node whose buffer holds the operand of a scatter; -1 for other nodes.
-  int scattered_into(NodeId node) const {
+  /// Returns the node whose buffer holds what an overlay begins as; -1 for other nodes.
+  int begun_from(NodeId node) const {
     const GroupId g = grouping_.group_of[node];
-    return g >= 0 && overlaid(grouping_.groups[g]) == node ? operand_of(node) : -1;
-  }
-  int operand_of(NodeId scatter) const {
-    return memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[scatter].inputs[0]);
+    if (g < 0) return -1;
+    for (const Overlay& overlay : overlays(ir_, grouping_, grouping_.groups[g]))
+      if (overlay.result == node) return overlay.operand;
+    return -1;
   }
 
   void stored() const {
@@ -146,19 +146,24 @@ class OrderVerifier {
     at_the_end(memory);
   }
 
-  /// Requires that the buffer of a scatter holds its operand's value, computed there or copied. The operand may be a
-  /// transposed or reshaped view if its elements lie as the result's do.
+  /// Requires that the buffers of a group's overlays hold their operands' values, computed there or copied. An operand
+  /// may be a transposed or reshaped view if its elements lie as the result's do.
   void begin_with(const GroupCheck& c, MemoryState& memory) const {
     constexpr const char* rule = "a scatter begins with its operand in its memory";
-    const NodeId node = overlaid(c.group()), source = order_.scatter_source[c.g];
-    if (node < 0) return c.require(source < 0, "only a scatter's operand is copied", source);
-    const NodeId operand = operand_of(node);
-    c.require(lies_as(ir_[node].inputs[0], operand, node), same_strides, node);
-    if (source >= 0) {
-      c.require(source == operand && owner_of(source) != owner_of(node) && memory.holds(source), rule, node);
-      memory.store(source, node);
+    const std::vector<Overlay> all = overlays(ir_, grouping_, c.group());
+    for (const Root& root : c.group().roots)
+      c.require(order_.copied_from[root.node] < 0 ||
+                    std::any_of(all.begin(), all.end(), [&](const Overlay& o) { return o.result == root.node; }),
+                "only a scatter's operand is copied", order_.copied_from[root.node]);
+    for (const auto& [node, value, operand] : all) {
+      const NodeId source = order_.copied_from[node];
+      c.require(lies_as(value, operand, node), same_strides, node);
+      if (source >= 0) {
+        c.require(source == operand && owner_of(source) != owner_of(node) && memory.holds(source), rule, node);
+        memory.store(source, node);
+      }
+      c.require(memory.in_memory_of(node) == operand, rule, node);
     }
-    c.require(memory.in_memory_of(node) == operand, rule, node);
   }
 
   /// Returns whether the buffer of `from`, read with the layout of `to`, holds the value of `moved`, a view of `from`.
@@ -193,7 +198,10 @@ class OrderVerifier {
           c.require(root == group.roots[0].node && group.dot.may_overwrite(node), here, node);
         return;
       case Group::Kind::call:
-        for (const auto& [node, root] : pairs) carry(c, node, root);
+        for (const auto& [node, root] : pairs) {
+          if (group.call.kernel) in_out(c, node, root);
+          else carry(c, node, root);
+        }
         return;
       default: c.fail(here, pairs[0].first);
     }
@@ -222,6 +230,12 @@ class OrderVerifier {
     const bool is_carry = call.control && call.op != Op::cond && at < static_cast<size_t>(call.control->carry) &&
                           call.operands[static_cast<size_t>(call.control->constants) + at] == node;
     c.require(is_carry && std::count(call.operands.begin(), call.operands.end(), node) == 1, here, node);
+  }
+
+  /// Requires that a kernel overwrites its in-out arrays alone.
+  void in_out(const GroupCheck& c, NodeId node, NodeId root) const {
+    const std::vector<NodeId>& operands = c.group().call.operands;
+    c.require(begun_from(root) == node && std::count(operands.begin(), operands.end(), node) == 1, here, node);
   }
 
   /// Requires that each element is overwritten by one point of the domain, and is read only there or in the same tile,

@@ -80,7 +80,8 @@ struct DotPlan {
 /// is not read).
 struct CallPlan {
   graph::Op op = graph::Op::call;
-  std::shared_ptr<const graph::Control> control;  // of control flow
+  std::shared_ptr<const graph::Control> control;       // of control flow
+  std::shared_ptr<const graph::KernelProgram> kernel;  // of a user's kernel
   kernel::CallDesc desc;
   std::vector<NodeId> operands, results;
 };

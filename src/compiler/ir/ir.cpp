@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "compiler/ir/index_map.h"
+#include "graph/calls/kernel_call.h"
 #include "graph/control/control.h"
 #include "graph/table.h"
 
@@ -88,6 +89,7 @@ std::string call_key(const IrNode& node) {
   std::string text = fmt::format("{} {} {} {}", static_cast<int>(node.op), a.call, fmt::join(a.integers, ","),
                                  fmt::join(node.inputs, ","));
   if (a.control) return text + " " + a.control->key.hex();
+  if (a.kernel) return text + " " + a.kernel->key.hex();
   return a.composite ? text + " " + a.composite->name + " " + a.composite->key : text;
 }
 
@@ -104,6 +106,7 @@ std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> type
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
                            std::span<const graph::Type> results, const Numerics& numerics) {
   const bool region = attrs.composite != nullptr;
+  if (attrs.kernel) return {attrs.kernel->kernel.name, arrays_of(inputs), arrays_of(results), {}, numerics};
   if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}, numerics};
   return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results),
           region ? attrs.composite->integers : attrs.integers, numerics};
@@ -118,6 +121,7 @@ namespace {
 
 std::string call_name(const graph::Attrs& attrs) {
   if (attrs.control) return attrs.control->key.hex().substr(0, 8);
+  if (attrs.kernel) return "kernel " + attrs.kernel->kernel.name;
   return attrs.composite ? attrs.composite->name : attrs.call;
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/region/attention_call.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/rewrite/sort_scatter.h"
+#include "graph/calls/kernel_call.h"
 
 namespace weft::compiler {
 
@@ -70,6 +71,28 @@ void StepMaker::call_routine(GroupId g) {
   if (step.program && step.program->scratch_bytes() > 0) nodes.push_back(scratch(step.program->scratch_bytes()));
   step.nodes.push_back(std::move(nodes));
   add(g, std::move(step));
+}
+
+/// Adds the launch of a user's kernel. In-out arrays hold what they begin as already; one whose result nobody reads has
+/// a copy of its own.
+void StepMaker::launch_kernel(GroupId g) {
+  const CallPlan& plan = grouping_.groups[g].call;
+  const graph::KernelProgram& program = *plan.kernel;
+  Lowered lowered{program.kernel, {}, {}, program.grid, program.work.operations + program.work.products};
+  size_t next_operand = 0, next_result = 0;
+  for (const graph::KernelArray& array : program.arrays) {
+    const NodeId operand = array.use != graph::KernelUse::out ? plan.operands[next_operand++] : NodeId{};
+    const int64_t size = num_elements(array.type.shape) * array.type.dtype.size();
+    lowered.work += static_cast<double>(size);
+    if (array.use == graph::KernelUse::in) {
+      lowered.params.push_back(owner(operand));
+      continue;
+    }
+    const NodeId result = plan.results[next_result++];
+    lowered.params.push_back(result >= 0 ? owner(result) : scratch(size));
+    if (result < 0 && operand >= 0) copy(owner(operand), lowered.params.back());
+  }
+  lower_launch(g, alone(std::move(lowered)));
 }
 
 /// The result's memory holds what is added to already.

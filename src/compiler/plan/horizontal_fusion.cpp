@@ -83,7 +83,7 @@ class HorizontalFusion {
   bool merge(Step& step) {
     const auto it = latest_.find(step.kernel);
     const GroupId g = step.groups[0];
-    if (it == latest_.end() || ordering_.scatter_source[g] >= 0)
+    if (it == latest_.end() || begins_with_copies(ordering_, grouping_.groups[g]))
       return false;  // a copied operand ties it to its location
     const int at = it->second;
     Step& earlier = steps_[static_cast<size_t>(at)];

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/region/kv_append.h"
-
 namespace weft::compiler {
 
 /// Code that no other group is looked up for.
@@ -19,6 +17,7 @@ void StepMaker::lower_launch(GroupId g, const Lowering& lowering) {
   Step step;
   step.name = lowering.code->kernel.name;
   step.work = lowering.code->work;
+  step.of_user = grouping_.groups[g].kind == Group::Kind::call;
   step.nodes.push_back(lowering.params);
   step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
   const auto [it, fresh] = kernel_ids_.try_emplace(lowering.digest, plan_.kernels.size());
@@ -81,8 +80,9 @@ void StepMaker::lower(GroupId g) {
     std::optional<Lowering> lowering = memo_.rows(cx, group, tuned_.variants[g].schedule);
     return lower_launch(g, lowering ? *lowering : *memo_.rows(cx, group));
   }
-  if (group.kind == Group::Kind::call) return call_routine(g);
-  if (const int source = ordering_.scatter_source[g]; source >= 0) copy(owner(source), owner(overlaid(group)));
+  for (const Root& root : group.roots)
+    if (const NodeId from = ordering_.copied_from[root.node]; from >= 0) copy(owner(from), owner(root.node));
+  if (group.kind == Group::Kind::call) return group.call.kernel ? launch_kernel(g) : call_routine(g);
   if (group.kind == Group::Kind::attention) {
     if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
     if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));

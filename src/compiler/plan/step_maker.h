@@ -30,6 +30,7 @@ class StepMaker {
   bool call_library(GroupId g);
   bool call_attention(GroupId g);
   void call_routine(GroupId g);
+  void launch_kernel(GroupId g);
   bool call_scatter_rows(GroupId g);
   bool call_sorted_scatter(GroupId g);
   bool call_table_scatter(GroupId g);

@@ -40,8 +40,9 @@ struct Step {
   size_t kernel = 0;  // index of the distinct kernel
   std::vector<StepSegment> segments;
   double work = 0;
-  LaunchWork cost;   // bytes and operations of all segments, for reports
-  std::string what;  // for people: "max sub exp sum div -> f32(64,64)"
+  bool of_user = false;  // a user's kernel: it stays a launch by its own name
+  LaunchWork cost;       // bytes and operations of all segments, for reports
+  std::string what;      // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
   std::shared_ptr<const Nested> program;   // nested: control flow
   std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to.

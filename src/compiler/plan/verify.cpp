@@ -14,8 +14,7 @@
 #include "compiler/fusion/memory_state.h"
 #include "compiler/plan/arena.h"
 #include "compiler/plan/arena_state.h"
-#include "compiler/region/dot_plan.h"
-#include "compiler/region/kv_append.h"
+#include "kernel/op_info.h"
 
 namespace weft::compiler {
 
@@ -24,8 +23,8 @@ namespace {
 /// Adds the buffers that instructions write.
 void add_written(const kernel::Block& block, std::set<kernel::Ref>& written) {
   for (const kernel::Inst& inst : block.insts) {
-    if (inst.op == kernel::Op::store || inst.op == kernel::Op::scatter || inst.op == kernel::Op::atomic_add)
-      written.insert(inst.ref);
+    const kernel::Access access = kernel::info(inst.op).access;
+    if (access == kernel::Access::writes || access == kernel::Access::updates) written.insert(inst.ref);
     for (const kernel::Block& inner : inst.blocks) add_written(inner, written);
   }
 }
@@ -184,14 +183,15 @@ class StepVerifier {
       for (size_t k = 0; k < kernel.params.size(); ++k) {
         const NodeId node = step.nodes[s][k];
         const kernel::Param& param = kernel.params[k];
+        if (step.of_user && !is_node(node) && param.written) continue;  // a result that nobody reads
         require(is_node(node) && param.dtype == ir_[node].type.dtype, "a parameter has its buffer's dtype", node);
         require(!plan_.placed || same(segment.buffers[k], location(node)), "a buffer lies where its node was placed",
                 node);
         require(param.written == results.contains(node), "a kernel writes its groups' results and nothing else", node);
-        require(!param.written || written.contains(static_cast<kernel::Ref>(k)), "a kernel stores each of its results",
-                node);
+        require(!param.written || step.of_user || written.contains(static_cast<kernel::Ref>(k)),
+                "a kernel stores each of its results", node);
         bool stored = false;
-        require(!param.written || memory_.in_memory_of(node) >= 0 ||
+        require(!param.written || step.of_user || memory_.in_memory_of(node) >= 0 ||
                     !reads_first(kernel.body, static_cast<kernel::Ref>(k), stored),
                 "a kernel reads of a new array only what it has stored there", node);
         require(!param.written || !is_leaf(ir_, node) || updated_.contains(node),
@@ -312,12 +312,11 @@ class StepVerifier {
       require(memory_.holds(node), "an array is read after it was made and before it is overwritten", node);
       read(owner(node));
     }
-    const NodeId node = overlaid(group);
-    if (node < 0) return;
-    const NodeId operand = memory_of(ir_, grouping_.strides, grouping_.is_root, ir_[node].inputs[0]);
-    require(memory_.in_memory_of(node) == operand || volume(ir_[node].type.shape) == 0,
-            "a scatter begins with its operand in its memory", node);
-    read(owner(node));
+    for (const auto& [node, value, operand] : overlays(ir_, grouping_, group)) {
+      require(memory_.in_memory_of(node) == operand || volume(ir_[node].type.shape) == 0,
+              "a scatter begins with its operand in its memory", node);
+      read(owner(node));
+    }
   }
 
   void writes(GroupId g, const std::set<NodeId>& touched) {

@@ -7,6 +7,7 @@
 
 #include "compiler/ir/index_map.h"
 #include "compiler/region/kv_append.h"
+#include "graph/calls/kernel_call.h"
 #include "graph/table.h"
 
 namespace weft::compiler {
@@ -20,6 +21,7 @@ Arithmetic group_arithmetic(const Group& group) {
     case Group::Kind::dot: return arithmetic_of(group.dot.desc.a, group.dot.desc.numerics.tf32);
     case Group::Kind::attention: return arithmetic_of(group.attention.q.dtype, false);
     case Group::Kind::call:
+      if (group.call.kernel) return arithmetic_of(group.call.kernel->work.operands, group.call.kernel->work.tf32);
       return group.call.desc.name.starts_with("convolution")
                  ? arithmetic_of(group.call.desc.inputs[0].dtype, group.call.desc.numerics.tf32)
                  : Arithmetic::vector;
@@ -30,7 +32,7 @@ Arithmetic group_arithmetic(const Group& group) {
 /// Walks from a group's results to the memory that it reads, and records the number of elements needed of each node.
 class Walk {
  public:
-  Walk(const BufferView& cx, const Group& group) : cx_(cx) {
+  Walk(const BufferView& cx, const Group& group) : cx_(cx), group_(group) {
     for (const Root& r : group.roots) own_.insert(r.node);
     work_.launch.arithmetic = group_arithmetic(group);
     if (const NodeId cache = overlaid(group); cache >= 0 && group.kind == Group::Kind::attention)
@@ -55,6 +57,7 @@ class Walk {
       if (n.op == Op::dot || is_call(n.op)) work_.launch.products += flops;
       else work_.launch.operations += n.op == Op::reduce ? flops : count * operations_of(n);
     }
+    if (group_.call.kernel) add_kernel(group_.call.kernel->work);
     work_.what = describe();
     return work_;
   }
@@ -69,6 +72,7 @@ class Walk {
       if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient)
         continue;
       const std::string name = n.op == Op::reduce      ? std::string(kernel::name(n.attrs->reducer))
+                               : n.attrs->kernel       ? "kernel " + n.attrs->kernel->kernel.name
                                : n.op == Op::call      ? n.attrs->call
                                : n.op == Op::composite ? n.attrs->composite->name
                                                        : std::string(graph::row(n.op).name);
@@ -82,6 +86,12 @@ class Walk {
     const int largest =
         *std::max_element(own_.begin(), own_.end(), [&](int a, int b) { return elements(a) < elements(b); });
     return text + "-> " + graph::to_string(cx_.ir[largest].type);
+  }
+
+  void add_kernel(const graph::KernelWork& kernel) {
+    work_.launch.flops += kernel.operations + kernel.products;
+    work_.launch.products += kernel.products;
+    work_.launch.operations += kernel.operations;
   }
 
   void move(NodeId node, double bytes) {
@@ -187,6 +197,7 @@ class Walk {
   }
 
   const BufferView& cx_;
+  const Group& group_;
   std::set<NodeId> own_;
   std::map<NodeId, double> seen_;                      // by node: elements
   std::map<NodeId, std::map<NodeId, double>> slices_;  // by operand: elements that each slice of it reads

@@ -133,14 +133,14 @@ const std::vector<Fault> faults{
        owner(c, node) = node;
      }},
     {"a copy of another operand", "scatter", "a scatter begins with its operand in its memory",
-     [](Compilation& c) { c.ordering.scatter_source[number_of(c, group(c, Group::Kind::scatter))] = c.ir.inputs[0]; }},
+     [](Compilation& c) { c.ordering.copied_from[group(c, Group::Kind::scatter).roots[0].node] = c.ir.inputs[0]; }},
     {"a copy at the end of what is gone", "updates", "what is copied at the end",
      [](Compilation& c) {
        const NodeId node = c.ir.outputs.back();
        c.ordering.last.push_back({node, c.ir.inputs[0], 0});
      }},
     {"an operand copied for a group that scatters nothing", "chain", "only a scatter's operand is copied",
-     [](Compilation& c) { c.ordering.scatter_source[0] = c.ir.inputs[0]; }},
+     [](Compilation& c) { c.ordering.copied_from[c.grouping.groups[0].roots[0].node] = c.ir.inputs[0]; }},
 };
 
 }  // namespace

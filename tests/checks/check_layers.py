@@ -39,7 +39,8 @@ LAYERS = [
 FOLDERS = {
     "kernel": [[""], ["describe", "expand"], ["operators"], ["routines"], ["language"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
-    "target/cuda": [["driver"], ["codegen"], ["handwritten/convolution"], ["handwritten"], ["libraries"], [""]],
+    "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
+                    ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
     "compiler": [[""], ["ir"], ["layout", "rewrite"], ["region"], ["schedule"], ["fusion"], ["lower"],
                  ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["pipeline.*"],

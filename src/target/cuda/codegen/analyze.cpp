@@ -80,7 +80,7 @@ void Renderer::analyze(const Block& block) {
     if (inst.op == Op::load && inst.type.rank() > 0 && !is_local(inst.ref))
       kept_bytes_ += inst.type.size() * inst.type.dtype.size();
     if (inst.op == Op::loop) analyze_loop(inst);
-    if (inst.op == Op::loop && inst.parallel && features_.clusters)
+    if (inst.op == Op::loop && inst.parallel && features_.clusters && !general_)
       cluster_ = iterations_of(block, inst), ++parallel_loops_;
     for (Value v : inst.results) largest_tile_ = std::max(largest_tile_, type(v).size());
     if (inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add)
@@ -106,7 +106,7 @@ void Renderer::analyze(const Block& block) {
 /// cluster has blocks, and tiles of two axes (they are small), each warp takes one. Warps also take iterations that
 /// store partial rows (render_lines.cpp), or states of columns: first those of a block, then those of further blocks.
 void Renderer::distribute_iterations() {
-  if (!planes_ || parallel_loops_ != 1) return;
+  if (general_ || !planes_ || parallel_loops_ != 1) return;
   const auto loop = std::find_if(kernel_.body.insts.begin(), kernel_.body.insts.end(),
                                  [](const kernel::Inst& i) { return i.op == Op::loop && i.parallel; });
   partial_rows_ = rows_of_iterations(*loop, cluster_);
@@ -125,6 +125,7 @@ void Renderer::distribute_iterations() {
 }
 
 void Renderer::analyze_loop(const Inst& loop) {
+  if (general_) return;
   for (Value v : loop.results) kept_bytes_ += type(v).rank() > 0 ? type(v).size() * type(v).dtype.size() : 0;
   for (const Inst& inst : loop.blocks[0].insts)
     if (inst.op == Op::exchange)
@@ -168,8 +169,19 @@ int Renderer::min_blocks() const {
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
 }
 
+/// Chooses the threads of a kernel that is not basic by its largest tile: much of it moves elements between threads,
+/// so they have few registers each.
+void Renderer::choose_general_threads() {
+  constexpr int64_t elements_of_thread = 8;
+  const auto wanted = static_cast<uint64_t>(std::max<int64_t>(1, largest_tile_ / elements_of_thread));
+  threads_ = warps_ > 0
+                 ? 32 * warps_
+                 : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
+}
+
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
+  if (general_) return choose_general_threads();
   if (walks_long_rows()) vec_ = std::min(vec_, vec_of_long_rows());
   find_register_tiles();
   if (tile_side_ > 0) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "kernel/expand/expand.h"
+#include "kernel/rules.h"
 #include "runtime/background.h"
 #include "runtime/trace.h"
 #include "target/cuda/codegen/source.h"
@@ -77,6 +78,11 @@ void launch(const Context& context, const Entry& entry, int64_t across, int64_t 
 
 Rendered CudaExecutable::rendered(const Variant& variant) const {
   Rendered code = render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, compiler_.features());
+  if (code.shared_bytes > compiler_.shared_bytes() && !kernel::is_basic(kernel_))
+    throw_invalid("kernel " + kernel_.name,
+                  fmt::format("its tiles need {} bytes of shared memory a block, and this device has {}: use smaller "
+                              "tiles, or fewer at a time",
+                              code.shared_bytes, compiler_.shared_bytes()));
   if (code.shared_bytes > compiler_.shared_bytes())
     throw_failure("kernel " + kernel_.name,
                   fmt::format("asks for {} bytes of shared memory a block, and this device has {}", code.shared_bytes,

@@ -22,6 +22,10 @@ std::string Layout::element(const std::string& r) const {
   return fmt::format("(({0} / {1} * {2} + t) * {1} + {0} % {1})", r, vec, threads);
 }
 
+std::string Layout::inside(const std::string& r) const {
+  return ragged() ? fmt::format("imin<int>({}, {})", element(r), size - 1) : element(r);
+}
+
 Layout make_layout(int64_t size, int threads, int vec) {
   while (vec > 1 && size % (static_cast<int64_t>(threads) * vec) != 0) vec /= 2;
   return {size, threads, vec};

@@ -19,6 +19,8 @@ struct Layout {
   bool ragged() const { return !repeated() && static_cast<int64_t>(registers()) * threads != size; }
   /// Returns the text of the index of the element in register `r` of thread `t`.
   std::string element(const std::string& r) const;
+  /// The same, and the last element for registers that hold none.
+  std::string inside(const std::string& r) const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 

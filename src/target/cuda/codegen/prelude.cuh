@@ -216,9 +216,9 @@ FN u8 to_e4m3(f32 v) { return to_f8<3, 7, 0x7eu, 0x7eu, 0x7fu>(v); }
 FN u8 to_e5m2(f32 v) { return to_f8<2, 15, 0x7bu, 0x7cu, 0x7eu>(v); }
 #endif
 
-// Atomic *place = add(*place), by compare-and-swap on the word around it.
+// Atomic *place = add(*place), by compare-and-swap on the word around it; returns what was there.
 template <class T, class Add>
-FN void atomic_update(T* place, Add add) {
+FN T atomic_update(T* place, Add add) {
   if constexpr (sizeof(T) == 8) {
     u64 *word = (u64*)place, old = *word, seen;
     do {
@@ -226,6 +226,7 @@ FN void atomic_update(T* place, Add add) {
       T next = add(*(T*)&seen);
       old = atomicCAS(word, seen, *(u64*)&next);
     } while (old != seen);
+    return *(T*)&old;
   } else {
     const u64 address = (u64)place;
     u32 *word = (u32*)(address & ~3ull), old = *word, seen;
@@ -239,6 +240,8 @@ FN void atomic_update(T* place, Add add) {
       *(T*)&bits_now = next;
       old = atomicCAS(word, seen, (seen & ~mask) | (bits_now << shift & mask));
     } while (old != seen);
+    old = (old & mask) >> shift;
+    return *(T*)&old;
   }
 }
 
@@ -309,6 +312,12 @@ FN u32 to_tf32(u32 v) {
   u32 r;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(real(v)));
   return r;
+}
+// c + a b, with what TF32 keeps of a and b; with what three such products keep.
+FN f32 fma_tf32(f32 a, f32 b, f32 c) { return fmaf(real(to_tf32(bits(a))), real(to_tf32(bits(b))), c); }
+FN f32 fma_tf32x3(f32 a, f32 b, f32 c) {
+  const f32 x = real(to_tf32(bits(a))), y = real(to_tf32(bits(b)));
+  return fmaf(x, y, fmaf(x, real(to_tf32(bits(b - y))), fmaf(real(to_tf32(bits(a - x))), y, c)));
 }
 // c += a b, a of 16 rows, b of 8 columns.
 FN void mma_bf16(f32* c, const u32* a, u32 b0, u32 b1) {
@@ -412,6 +421,13 @@ FN void put_word(W4* p, W4 v) { *p = v; }
 template <class T>
 FN T chosen(bool first, T a, T b) {
   return first ? a : b;
+}
+// Whether element a of a sort, number i, comes before b, number j: NaN comes last, and equal elements keep their order.
+template <class T>
+FN bool comes_before(T a, int i, T b, int j, bool descending) {
+  const bool no_a = a != a, no_b = b != b;
+  if (no_a || no_b) return no_a == no_b ? i < j : no_b;
+  return a == b ? i < j : (a < b) != descending;
 }
 // Transposes N x N elements in registers; those of two bytes by pairs, so that the compiler sees whole words.
 template <int N, class T>

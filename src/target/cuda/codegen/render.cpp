@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -23,8 +24,8 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 }  // namespace
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
-    : kernel_(kernel), variant_(variant), features_(features), names_(kernel.types.size()),
-      splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+    : kernel_(kernel), general_(!kernel::is_basic(kernel)), variant_(variant), features_(features),
+      names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
@@ -59,6 +60,11 @@ void Renderer::each(Value v, const std::string& text) {
     return;
   }
   declare(v);
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(v).registers(), fresh(v), text));
+}
+
+void Renderer::assign(Value v, const std::string& text) {
+  if (type(v).rank() == 0) return add(fmt::format("{} = {};", fresh(v), text));
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(v).registers(), fresh(v), text));
 }
 
@@ -158,7 +164,10 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::gather: return late(i.ref);
     case Op::store:
     case Op::scatter:
-    case Op::atomic_add: return !is_local(i.ref);
+    case Op::atomic_add:
+    case Op::atomic:
+    case Op::exchange_memory:
+    case Op::compare_exchange: return !is_local(i.ref);
     case Op::matmul:
       return late(i.left) || late(i.right) ||
              std::any_of(i.sources.begin(), i.sources.end(), [&](const auto& x) { return late(x.ref); });
@@ -196,13 +205,10 @@ void Renderer::inst(const Inst& i) {
     case Op::scalar: return scalar(i);
     case Op::cast:
     case Op::bitcast: return convert(i);
-    case Op::broadcast: return broadcast(i);
-    case Op::reshape:
-      names_[static_cast<size_t>(i.results[0])] = names_[static_cast<size_t>(i.args[0])];
-      splat_[static_cast<size_t>(i.results[0])] = splat_[static_cast<size_t>(i.args[0])];
-      return;
-    case Op::permute: return transpose(i);
-    case Op::reduce: return reduce(i);
+    case Op::broadcast: return kernel::is_basic(kernel_, i) ? broadcast(i) : spread(i);
+    case Op::reshape: return alias(i.results[0], i.args[0]);
+    case Op::permute: return kernel::is_basic(kernel_, i) ? transpose(i) : permute(i);
+    case Op::reduce: return kernel::is_basic(kernel_, i) ? reduce(i) : reduce_along(i);
     case Op::shift: return shift(i);
     case Op::exchange: return exchange_lanes(i);
     case Op::extract: return extract(i);
@@ -218,9 +224,8 @@ void Renderer::inst(const Inst& i) {
     case Op::loop: return loop(i);
     case Op::when: return when(i);
     case Op::yield: return;
-    default: break;
+    default: return general(i);
   }
-  throw_internal("cuda render", "kernel " + kernel_.name + ": an instruction that is not basic");
 }
 
 void Renderer::scalar(const Inst& i) {
@@ -325,14 +330,9 @@ void Renderer::loop(const Inst& i) {
   if (distributed(i)) return parallel(i);
   const Block& body = i.blocks[0];
   const Value counter = body.arguments[0];
-  for (size_t k = 3; k < i.args.size(); ++k) {
-    const Value carried = body.arguments[k - 2];
-    declare(carried);
-    if (type(carried).rank() == 0) add(fmt::format("{} = {};", fresh(carried), at(i.args[k])));
-    else
-      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(carried).registers(), fresh(carried),
-                      at(i.args[k])));
-  }
+  const auto carried = std::span(body.arguments).subspan(1);
+  begin_carried(carried, std::span(i.args).subspan(3));
+  const Hazards before = hazards();
   name(counter, fresh(counter));
   divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
   loop_hazards(body);
@@ -340,14 +340,31 @@ void Renderer::loop(const Inst& i) {
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));
   block(body);
-  const std::vector<Value>& next = body.insts.back().args;
-  // A carried value that becomes another carried value is copied before it is overwritten.
+  next_carried(carried, body.insts.back().args);
+  close();
+  loop_hazards(body);
+  add_hazards(before);
+  for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(carried[k]));
+}
+
+/// Declares the values that a loop carries, and sets them to the initial ones.
+void Renderer::begin_carried(std::span<const Value> carried, std::span<const Value> initial) {
+  for (size_t k = 0; k < carried.size(); ++k) {
+    declare(carried[k]);
+    assign(carried[k], at(initial[k]));
+  }
+}
+
+/// Sets carried values to the next ones. What is another carried value, or a view of it, is copied before that one is
+/// overwritten.
+void Renderer::next_carried(std::span<const Value> carried, std::span<const Value> next) {
   std::vector<std::string> sources;
   for (size_t k = 0; k < next.size(); ++k) {
-    const Value to = body.arguments[k + 1];
+    const Value to = carried[k];
     std::string from = at(next[k]);
-    const bool is_carried =
-        std::find(body.arguments.begin() + 1, body.arguments.end(), next[k]) != body.arguments.end() && next[k] != to;
+    const bool is_carried = std::any_of(carried.begin(), carried.end(), [&](Value v) {
+      return v != to && names_[static_cast<size_t>(next[k])] == fresh(v);
+    });
     if (is_carried) {
       const std::string copy = fresh(to) + "_next";
       if (type(to).rank() == 0) {
@@ -361,25 +378,19 @@ void Renderer::loop(const Inst& i) {
     }
     sources.push_back(from);
   }
-  for (size_t k = 0; k < next.size(); ++k) {
-    const Value to = body.arguments[k + 1];
-    if (next[k] == to) continue;
-    if (type(to).rank() == 0) add(fmt::format("{} = {};", fresh(to), sources[k]));
-    else
-      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(to).registers(), fresh(to), sources[k]));
-  }
-  close();
-  loop_hazards(body);
-  for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(body.arguments[k + 1]));
+  for (size_t k = 0; k < next.size(); ++k)
+    if (next[k] != carried[k]) assign(carried[k], sources[k]);
 }
 
 void Renderer::when(const Inst& i) {
   if (!i.results.empty()) return when_with_values(i);
+  const Hazards before = hazards();
   loop_hazards(i.blocks[0]);
   open(fmt::format("if ({})", at(i.args[0])));
   block(i.blocks[0]);
   close();
   loop_hazards(i.blocks[0]);
+  add_hazards(before);
 }
 
 /// Renders a `when` with results. A thread skips the block if none of its registers needs it: one branch for all of

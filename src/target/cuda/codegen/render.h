@@ -1,7 +1,7 @@
 #pragma once
 // Renders tile kernels as CUDA C++. A fixed number of threads runs one program of the grid. The elements of a tile are
 // distributed over them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts,
-// transposes and dots move elements between threads, through lanes and shared memory.
+// transposes, dots and the like move elements between threads, through lanes and shared memory.
 #include <string>
 
 #include "kernel/tile.h"

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "kernel/op_info.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -57,14 +58,24 @@ struct Renderer::Slice {
   bool whole_chunks = true;  // the bound never falls within a chunk
 };
 
+/// Returns the text of an element's position along each axis of a tile with two axes or more.
+static std::vector<std::string> positions(const std::string& element, const std::vector<int64_t>& dims) {
+  std::vector<std::string> out(dims.size());
+  int64_t inner = 1;
+  for (size_t k = dims.size(); k-- > 0; inner *= dims[k]) {
+    const std::string first = k + 1 < dims.size() ? fmt::format("{} / {}", element, inner) : element;
+    out[k] = k > 0 ? fmt::format("({} % {})", first, dims[k]) : fmt::format("({})", first);
+  }
+  return out;
+}
+
 Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first_limit, const Layout& s) {
   Slice out;
   const Value offset = inst.args[first_limit - 1];
   const std::string element = s.element("r");
   std::vector<std::string> position{element};
   if (s.register_tiles) position = register_tile_position(element);
-  else if (tile.rank() == 2)
-    position = {fmt::format("({} / {})", element, tile.dims[1]), fmt::format("({} % {})", element, tile.dims[1])};
+  else if (tile.rank() >= 2) position = positions(element, tile.dims);
   out.address = at(offset);
   bool flat = tile.rank() > 0;  // the tile is contiguous, or every row of it consists of whole chunks
   bool aligned = divisor(offset) % s.vec == 0;
@@ -169,7 +180,7 @@ void Renderer::find_copies(const kernel::Block& block) {
       for (const kernel::Block& inner : inst.blocks) find(inner);
     }
   };
-  find(block);
+  if (!general_) find(block);
 }
 
 /// Returns whether a load copies words of 16 bytes that are in bounds as a whole or zero.
@@ -378,11 +389,17 @@ std::string Renderer::low_sum(Dtype t, std::span<const std::string> args) {
   return conversion("(" + expression(kernel::ScalarOp::add, float32, wide) + ")", float32, t);
 }
 
+static bool is_read(Op op) { return op == Op::load || op == Op::gather; }
+static bool is_written(Op op) {
+  const kernel::Access access = kernel::info(op).access;
+  return op != Op::matmul && (access == kernel::Access::writes || access == kernel::Access::updates);
+}
+static bool is_write(const std::string& pattern) { return pattern.starts_with("write "); }
+
 /// Records how a buffer is accessed. If all accesses are the same, threads only read what they wrote themselves, and no
 /// barrier is needed.
 void Renderer::note_pattern(const Inst& inst) {
-  const bool reads = inst.op == Op::load || inst.op == Op::gather,
-             writes = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add;
+  const bool reads = is_read(inst.op), writes = is_written(inst.op);
   if (!reads && !writes) return;
   std::string pattern = reads ? "read " : "write ";
   if (inst.op == Op::load || inst.op == Op::store) {
@@ -398,6 +415,8 @@ void Renderer::note_pattern(const Inst& inst) {
 bool Renderer::shared_pattern(Ref ref) const {
   const auto found = patterns_.find(ref);
   if (found == patterns_.end()) return false;
+  // Of any kernel, patterns say too little: equal ones may begin at different offsets.
+  if (general_) return std::any_of(found->second.begin(), found->second.end(), is_write);
   std::set<std::string> reads, writes;
   for (const std::string& p : found->second) {
     if (p.starts_with("read ")) reads.insert(p.substr(5));
@@ -420,7 +439,7 @@ void Renderer::before_read(Ref ref) {
 
 void Renderer::before_write(Ref ref) {
   if (!shared_pattern(ref)) return;
-  if (read_.contains(ref)) {
+  if (read_.contains(ref) || (general_ && dirty_.contains(ref))) {
     sync();
     dirty_.clear();
     read_.clear();
@@ -428,11 +447,17 @@ void Renderer::before_write(Ref ref) {
   dirty_.insert(ref);
 }
 
+/// Adds what came before a block that may not run.
+void Renderer::add_hazards(const Hazards& before) {
+  if (!general_) return;
+  dirty_.insert(before.first.begin(), before.first.end());
+  read_.insert(before.second.begin(), before.second.end());
+}
+
 /// Treats a loop's accesses as made before its body begins again and before what follows the loop.
 void Renderer::loop_hazards(const kernel::Block& block) {
   for (const Inst& inst : block.insts) {
-    const bool reads = inst.op == Op::load || inst.op == Op::gather,
-               writes = inst.op == Op::store || inst.op == Op::scatter || inst.op == Op::atomic_add;
+    const bool reads = is_read(inst.op), writes = is_written(inst.op);
     if ((reads || writes) && shared_pattern(inst.ref)) (reads ? read_ : dirty_).insert(inst.ref);
     for (const kernel::Block& inner : inst.blocks) loop_hazards(inner);
   }

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -22,12 +23,13 @@ std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
   return fmt::format("(({}*)(shared + {}))", type_name(dtype), offset);
 }
 
-void Renderer::put(Value v, const std::string& space) {
-  const Layout s = layout_of(v);
+void Renderer::put(Value v, const std::string& space) { put_text(layout_of(v), space, at(v)); }
+
+void Renderer::put_text(const Layout& s, const std::string& space, const std::string& text) {
   std::string guard;
   if (s.repeated()) guard = fmt::format("if (t < {}) ", s.size);
   else if (s.ragged()) guard = fmt::format("if ({} < {}) ", s.element("r"), s.size);
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {};", s.registers(), guard, space, s.element("r"), at(v)));
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {};", s.registers(), guard, space, s.element("r"), text));
 }
 
 void Renderer::reduce(const Inst& inst) {
@@ -97,6 +99,7 @@ size_t Renderer::merged_reductions(std::span<const Inst* const> insts) const {
            std::min<int64_t>(type(inst.args[0]).size(), threads_) > 32;
   };
   if (insts.size() < 2 || !by_warps(*insts[0]) || !by_warps(*insts[1])) return 1;
+  if (!kernel::is_basic(kernel_, *insts[0]) || !kernel::is_basic(kernel_, *insts[1])) return 1;
   return type(insts[0]->args[0]) == type(insts[1]->args[0]) && insts[0]->reducer == insts[1]->reducer ? 2 : 1;
 }
 
@@ -368,12 +371,14 @@ void Renderer::extract(const Inst& inst) {
   each(inst.results[0], fmt::format("{}[{}]", space, inst.axis));
 }
 
-/// Renders a dot of small tiles. Both operands lie in shared memory; each thread computes its own elements, k
-/// ascending, one fma each.
+/// Renders a dot of small tiles, of a matrix or a batch of them. Both operands lie in shared memory; each thread
+/// computes its own elements, k ascending, one fma each.
 void Renderer::dot(const Inst& inst) {
   const Type &a = type(inst.args[0]), &b = type(inst.args[1]);
   const Dtype dtype = inst.type.dtype;
-  const int64_t depth = a.dims[1], columns = inst.type.dims[1], left_bytes = (a.size() * a.dtype.size() + 15) / 16 * 16;
+  const size_t rank = inst.type.dims.size();
+  const int64_t depth = a.dims[rank - 1], columns = inst.type.dims[rank - 1],
+                left_bytes = (a.size() * a.dtype.size() + 15) / 16 * 16;
   const std::string left = exchange(a.dtype, a.size()), right = exchange(b.dtype, b.size(), left_bytes);
   sync();
   put(inst.args[0], left);
@@ -384,12 +389,14 @@ void Renderer::dot(const Inst& inst) {
   each(result, at(inst.args[2]));
   const auto next = [&](const std::string& x, const std::string& y, const std::string& sum) {
     const std::string args[] = {conversion(x, a.dtype, dtype), conversion(y, b.dtype, dtype), sum};
+    if (inst.precision == kernel::DotPrecision::tf32) return fmt::format("fma_tf32({}, {}, {})", x, y, sum);
+    if (inst.precision == kernel::DotPrecision::tf32x3) return fmt::format("fma_tf32x3({}, {}, {})", x, y, sum);
     if (is_float(dtype)) return expression(kernel::ScalarOp::fma, dtype, args);
     const std::string product[] = {expression(kernel::ScalarOp::mul, dtype, std::span(args, 2)), sum};
     return expression(kernel::ScalarOp::add, dtype, product);
   };
   const int64_t chunk = static_cast<int64_t>(threads_) * s.vec;
-  if (!s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
+  if (rank == 2 && !s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
     // A thread's chunks lie in the same columns, so it reads its columns of the right operand once, and one element of
     // the left operand per chunk.
     const std::string column = "c" + std::to_string(result), row = "r" + std::to_string(result);
@@ -410,8 +417,10 @@ void Renderer::dot(const Inst& inst) {
       s.ragged() ? fmt::format("imin<int>({}, {})", s.element("r"), s.size - 1) : s.element("r");
   open(fmt::format("for (int k = 0; k < {}; ++k)", depth));
   const std::string sum = fresh(result) + "[r]";
+  std::string batch;  // where its matrix of the right operand begins
+  if (rank > 2) batch = fmt::format("{} / {} * {} + ", element, inst.type.dims[rank - 2] * columns, depth * columns);
   const std::string x = fmt::format("{}[{} / {} * {} + k]", left, element, columns, depth),
-                    y = fmt::format("{}[k * {} + {} % {}]", right, columns, element, columns);
+                    y = fmt::format("{}[{}k * {} + {} % {}]", right, batch, columns, element, columns);
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {} = {};", s.registers(), sum, next(x, y, sum)));
   close();
 }

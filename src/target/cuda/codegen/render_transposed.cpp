@@ -23,7 +23,7 @@ bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 /// Sets tile_side_, transposed_ and transposed_tile_ if the kernel has this form.
 void Renderer::find_register_tiles() {
-  if (!transposes_ || reduces_ || !variant_.aligned ||
+  if (general_ || !transposes_ || reduces_ || !variant_.aligned ||
       (narrowest_ == 2 ? loads_ > 1 : narrowest_ != 4 || loads_ > most_wide_tiles))
     return;
   std::vector<int64_t> tile;

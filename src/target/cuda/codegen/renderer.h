@@ -1,7 +1,7 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
 // render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp,
-// render_prologue.cpp.
+// render_prologue.cpp, and those of general/, for kernels that are not basic (kernel/rules.h).
 #include <functional>
 #include <map>
 #include <optional>
@@ -37,6 +37,8 @@ struct ChunkSource {
   int64_t word = 0;     // bytes that are loaded at once; 0: single elements
 };
 
+struct Strided;  // general/index.h
+
 class Renderer {
  public:
   Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features);
@@ -48,6 +50,7 @@ class Renderer {
 
   // analyze.cpp
   void choose_threads();
+  void choose_general_threads();
   void analyze(const kernel::Block& block);
   void analyze_loop(const Inst& loop);
   void distribute_iterations();
@@ -65,6 +68,8 @@ class Renderer {
   void convert(const Inst& inst);
   bool in_halves(const Inst& cast) const;
   void loop(const Inst& inst);
+  void begin_carried(std::span<const Value> carried, std::span<const Value> initial);
+  void next_carried(std::span<const Value> carried, std::span<const Value> next);
   void parallel(const Inst& inst);
   void by_warps(const kernel::Block& body);
   bool distributed(const Inst& inst) const {
@@ -99,6 +104,8 @@ class Renderer {
   void declare(Value v);
   /// dst[r] = text for every register.
   void each(Value v, const std::string& text);
+  /// The same for a value that is declared already.
+  void assign(Value v, const std::string& text);
   /// Renders elementwise arithmetic, which reads only register r of other tiles. Consecutive ones share a loop: with
   /// one loop a statement NVRTC takes three times as long over long arithmetic.
   void arithmetic(Value v, const std::string& text);
@@ -148,6 +155,11 @@ class Renderer {
   void before_read(kernel::Ref ref);
   void before_write(kernel::Ref ref);
   void loop_hazards(const kernel::Block& block);
+  /// What was written and read since the last barrier. A barrier inside a block that may not run counts for nothing
+  /// after the block.
+  using Hazards = std::pair<std::set<kernel::Ref>, std::set<kernel::Ref>>;
+  Hazards hazards() const { return {dirty_, read_}; }
+  void add_hazards(const Hazards& before);
   void note_pattern(const Inst& inst);
 
   // render_tile.cpp
@@ -171,7 +183,42 @@ class Renderer {
   std::string exchange(Dtype dtype, int64_t elements, int64_t offset = 0);
   /// Writes all elements of a tile to `space`, in the order of their indices.
   void put(Value v, const std::string& space);
+  /// Writes the element that `text` makes in each register to `space`.
+  void put_text(const Layout& s, const std::string& space, const std::string& text);
   void sync() { add(std::string(sync_)); }
+
+  // general/render_movement.cpp
+  void alias(Value result, Value from);
+  void put_at(Value v, const std::string& space, const std::string& index);
+  void each_element(Value v, const std::string& text);
+  void rearrange(const Inst& inst, const Strided& source);
+  void spread(const Inst& inst);
+  void permute(const Inst& inst);
+  void slice_tile(const Inst& inst);
+  void cat(const Inst& inst);
+  void take(const Inst& inst);
+
+  // general/render_combine.cpp
+  Dtype combined_in(const Inst& inst, size_t k) const;
+  std::string wide(const Inst& inst, size_t k) const;
+  std::vector<std::string> spaces_of(const Inst& inst, int64_t offset = 0);
+  void combine(const Inst& inst, const std::vector<std::string>& low, const std::vector<std::string>& high,
+               const std::vector<std::string>& to);
+  void reduce_along(const Inst& inst);
+  void scan(const Inst& inst);
+  // general/render_order.cpp
+  void sort(const Inst& inst);
+  void histogram(const Inst& inst);
+  // general/render_control.cpp
+  void general(const Inst& inst);
+  void branch(const Inst& inst);
+  void while_loop(const Inst& inst);
+  void print(const Inst& inst);
+  void assertion(const Inst& inst);
+  // general/render_atomics.cpp
+  static std::string owner(const Layout& s);
+  std::string replaced_by(const Inst& inst, const std::string& place) const;
+  void update(const Inst& inst);
 
   // render_lines.cpp
   std::map<kernel::Ref, int64_t> rows_of_iterations(const Inst& loop, int iterations) const;
@@ -211,6 +258,7 @@ class Renderer {
   void prologue_make(const MatmulSide& s, int64_t offset);
 
   const kernel::Kernel& kernel_;
+  bool general_;  // the kernel is not basic (kernel/rules.h)
   Variant variant_;
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;

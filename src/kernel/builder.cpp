@@ -36,6 +36,16 @@ Ref Builder::local(Dtype dtype, int64_t elements, int64_t share) {
   return inst.ref;
 }
 
+Ref Builder::reserve(Dtype dtype, int64_t elements) {
+  if (elements < 1) refuse("a local buffer has at least one element");
+  kernel_.locals.push_back({dtype, elements});
+  Inst inst{.op = Op::alloc};
+  inst.number = Number::of_int(elements);
+  inst.ref = static_cast<Ref>(kernel_.params.size() + kernel_.locals.size() - 1);
+  reserved_.push_back(inst);
+  return inst.ref;
+}
+
 Dtype Builder::dtype(Ref ref) const {
   if (!is_ref(kernel_, ref)) refuse(fmt::format("there is no buffer {}", ref));
   return ref_dtype(kernel_, ref);
@@ -51,7 +61,7 @@ Value Builder::new_value(const Type& type) {
 Value Builder::append(Inst inst) {
   const bool single = info(inst.op).results == 1;
   if (single) inst.results = {new_value(inst.type)};
-  inst.place = place_;
+  inst.line = line_;
   if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty())
     refuse(fmt::format("{}: {}", print_inst(kernel_, inst), wrong));
   frames_.back().block.insts.push_back(std::move(inst));
@@ -602,14 +612,15 @@ void Builder::assert_(Value condition, const std::string& text) {
 }
 
 void Builder::at(const char* file, int line) {
-  const Place& last = kernel_.places.back();
-  if (last.line != line || last.file != file) kernel_.places.push_back({file, line});
-  place_ = static_cast<int32_t>(kernel_.places.size() - 1);
+  const SourceLine& last = kernel_.lines.back();
+  if (last.line != line || last.file != file) kernel_.lines.push_back({file, line});
+  line_ = static_cast<int32_t>(kernel_.lines.size() - 1);
 }
 
 Kernel Builder::finish() {
   if (frames_.size() != 1) refuse("finish is called inside a loop or a condition");
   kernel_.body = close({});
+  kernel_.body.insts.insert(kernel_.body.insts.begin(), reserved_.begin(), reserved_.end());
   verify(kernel_);
   return std::move(kernel_);
 }

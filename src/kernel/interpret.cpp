@@ -54,8 +54,8 @@ class Interpreter {
       try {
         step(inst);
       } catch (const MemoryFault& fault) {
-        const Place& place = kernel_.places[static_cast<size_t>(inst.place)];
-        const std::string where = place.line > 0 ? fmt::format("{}:{}: ", place.file, place.line) : "";
+        const SourceLine& source = kernel_.lines[static_cast<size_t>(inst.line)];
+        const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "";
         throw_failure("kernel " + kernel_.name,
                       fmt::format("{}program {}: {}: {}", where, program_, print_inst(kernel_, inst), fault.what()));
       }

@@ -178,7 +178,7 @@ struct Inst {
   bool reverse = false;    // scan, sort
   DotPrecision precision = DotPrecision::exact;  // dot
   std::string text = {};                         // print, assert_
-  int32_t place = 0;                             // where the user wrote it: a number in Kernel::places; not hashed
+  int32_t line = 0;                              // where the user wrote it: a number in Kernel::lines; not hashed
   std::vector<Block> blocks = {};  // loop, when, branch, while_loop, matmul; reduce and scan by a function
 };
 
@@ -204,14 +204,14 @@ struct Local {
 };
 
 /// A line of a user's program.
-struct Place {
+struct SourceLine {
   const char* file = "";
   int line = 0;
 };
 
 struct Kernel {
   std::string name;                  // for people: "row_softmax"; not hashed
-  std::vector<Place> places = {{}};  // not hashed; the first one stands for none
+  std::vector<SourceLine> lines = {{}};  // not hashed; the first one stands for none
   std::vector<Param> params;
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
@@ -236,6 +236,8 @@ class Builder {
 
   Ref param(const std::string& name, Dtype dtype, bool written);
   Ref local(Dtype dtype, int64_t elements, int64_t share = 0);
+  /// Declares a local buffer from within any block; its `alloc` stands at the beginning of the kernel.
+  Ref reserve(Dtype dtype, int64_t elements);
   Value symbol(const std::string& name);  // the same name gives the same symbol
   Value program_id();
 
@@ -357,7 +359,8 @@ class Builder {
   Block combining(const Combine& combine, const std::vector<Value>& tiles);
 
   Kernel kernel_;
-  int32_t place_ = 0;
+  int32_t line_ = 0;
+  std::vector<Inst> reserved_;  // allocations of `reserve`
   std::vector<Frame> frames_;                  // innermost last
   std::vector<std::optional<Number>> splats_;  // by Value
   std::map<Value, Value> widened_;             // casts from float16 and bfloat16 to what they were cast from

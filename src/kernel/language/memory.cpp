@@ -94,16 +94,16 @@ class Slice {
     Addresses out{to_dims(t_.index(ref_.offset)), kernel::no_value};
     size_t next = 0;
     for (const Axis& a : axes_) {
-      Value place = a.start;
+      Value position = a.start;
       if (!a.squeezed) {
         Dims line(dims_.size(), 1);
         line[next++] = a.size;
         const Value lanes = b_.mul(b_.arange(a.size), b_.constant(int64, Number::of_int(a.step), {a.size}));
-        place = b_.reshape(b_.add(b_.broadcast(a.start, {a.size}), lanes), line);
+        position = b_.reshape(b_.add(b_.broadcast(a.start, {a.size}), lanes), line);
       }
-      if (!(a.never_below && a.never_above)) out.mask = both(out.mask, to_dims(exists(place, a)));
-      out.index =
-          b_.add(out.index, to_dims(b_.mul(place, b_.constant(int64, Number::of_int(a.stride), b_.type(place).dims))));
+      if (!(a.never_below && a.never_above)) out.mask = both(out.mask, to_dims(exists(position, a)));
+      out.index = b_.add(
+          out.index, to_dims(b_.mul(position, b_.constant(int64, Number::of_int(a.stride), b_.type(position).dims))));
     }
     return out;
   }
@@ -137,12 +137,12 @@ class Slice {
   }
 
   Value both(Value a, Value b) { return a == kernel::no_value ? b : b_.scalar(ScalarOp::bit_and, {a, b}); }
-  Value exists(Value place, const Axis& a) {
-    const Dims& dims = b_.type(place).dims;
+  Value exists(Value position, const Axis& a) {
+    const Dims& dims = b_.type(position).dims;
     const auto number = [&](int64_t v) { return b_.constant(int64, Number::of_int(v), dims); };
-    const Value below = a.never_above ? kernel::no_value : b_.lt(place, number(a.extent));
+    const Value below = a.never_above ? kernel::no_value : b_.lt(position, number(a.extent));
     if (a.never_below) return below;
-    const Value above = b_.scalar(ScalarOp::le, {number(0), place});
+    const Value above = b_.scalar(ScalarOp::le, {number(0), position});
     return below == kernel::no_value ? above : b_.scalar(ScalarOp::bit_and, {above, below});
   }
   Value to_dims(Value v) { return dims_.empty() ? v : b_.broadcast(v, dims_); }
@@ -195,14 +195,14 @@ Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref
   for (size_t k = 0; k < position.size(); ++k) {
     if (!is_integer(t.type(position[k], at).dtype))
       t.refuse(at, fmt::format("{}: position {} is {}, no integer tile", what, k, text(t.type(position[k], at))));
-    const Any place = cast(position[k], int64, at);
+    const Any coordinate = cast(position[k], int64, at);
     const auto number = [&](int64_t v) { return constant(int64, v, {}, none); };
     const Any inside = apply("bit_and",
-                             std::array{apply("le", std::array{number(0), place}, at),
-                                        apply("lt", std::array{place, number(ref.dims[k])}, at)},
+                             std::array{apply("le", std::array{number(0), coordinate}, at),
+                                        apply("lt", std::array{coordinate, number(ref.dims[k])}, at)},
                              at);
     mask = mask ? apply("bit_and", std::array{mask, inside}, at) : inside;
-    sum = apply("add", std::array{sum, apply("mul", std::array{place, number(ref.strides[k])}, at)}, at);
+    sum = apply("add", std::array{sum, apply("mul", std::array{coordinate, number(ref.strides[k])}, at)}, at);
   }
   dims = sum.dims(at);
   out.index = t.value(sum, at);
@@ -235,7 +235,7 @@ void store(const AnyRef& ref, std::span<const Span> spans, const Any& v, const A
   const Value value = fitting(t, "store", v, ref.dtype, slice.dims(), at);
   for (size_t k = 0; k < slice.dims().size(); ++k)
     if (slice.dims()[k] > 1 && slice.strides()[k] == 0)
-      t.refuse(at, "store: several elements go to one place, in a view that repeats an axis");
+      t.refuse(at, "store: several elements go to one position, in a view that repeats an axis");
   if (access.mask || !slice.plain()) {
     const Slice::Addresses to = slice.addresses();
     return b.scatter(ref.param, value, to.index, mask_of(t, "store", access, slice.dims(), to.mask, at));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/language/kernels.h"
+#include "kernel/language/run.h"
 
 namespace {
 
@@ -36,11 +37,7 @@ k::Out<T, R> to(const k::AnyRef& ref) {
   return k::Out<T, R>(ref);
 }
 
-template <class... Vector>
-void run(const k::Program& program, Vector&... arrays) {
-  void* const pointers[] = {arrays.data()...};
-  program.interpret(pointers);
-}
+using test_kernels::run;
 
 /// Returns the message of what `f` throws; "" where it throws nothing.
 template <class F>

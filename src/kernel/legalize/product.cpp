@@ -1,0 +1,203 @@
+// Dots, after Goto and van de Geijn ("Anatomy of high-performance matrix multiplication", 2008): the right operand is
+// packed into panels of columns, and tiles of the result that fill the registers run through k. Each element is one
+// chain of fused multiply-adds over ascending k.
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernel/legalize/legalizer.h"
+
+namespace weft::kernel {
+namespace {
+
+constexpr int64_t unroll = 4;       // steps of k in the innermost loop
+constexpr int64_t packed_rows = 8;  // rows of the right operand that are packed at once
+
+}  // namespace
+
+/// The part of a dot that one batch index takes.
+struct Legalizer::Panels {
+  const Inst& inst;
+  Dtype dtype;
+  int64_t m, n, k;
+  int64_t times = 1;            // products that stand for one (tf32x3)
+  int64_t rows = 1, lanes = 1;  // of a tile of the result that fills the registers
+  std::vector<Value> batch = {};
+  View left = {}, right = {}, to = {};  // left [m, k·times] at `batch`; right: panels, or [k, n] as it lies
+  bool packed = true;                   // right
+};
+
+/// Rounds float32 to TF32, half away from zero; `tail`: what this leaves, rounded so as well.
+Value Legalizer::tf32(Value v, bool tail) {
+  const Dims dims = b_.type(v).dims;
+  const auto word = [&](int64_t n) { return b_.constant(uint32, Number::of_int(n), dims); };
+  const auto round = [&](Value x) {
+    const Value bits = b_.bitcast(x, uint32);
+    const Value special =
+        b_.scalar(ScalarOp::eq, {b_.scalar(ScalarOp::bit_and, {bits, word(0x7f800000)}), word(0x7f800000)});
+    const Value rounded = b_.scalar(ScalarOp::bit_and, {b_.add(bits, word(0x1000)), word(0xffffe000)});
+    return b_.bitcast(b_.select(special, bits, rounded), float32);
+  };
+  const Value head = round(v);
+  return tail ? round(b_.sub(v, head)) : head;
+}
+
+void Legalizer::dot(const Inst& inst) {
+  const Type &a = type(inst.args[0]), &c = inst.type;
+  const size_t rank = c.dims.size();
+  Panels p{.inst = inst, .dtype = c.dtype, .m = c.dims[rank - 2], .n = c.dims[rank - 1], .k = a.dims[rank - 1]};
+  p.times = inst.precision == DotPrecision::tf32x3 ? 3 : 1;
+  p.lanes = 2 * registers_.bytes / c.dtype.size();
+  p.rows = registers_.count >= 32 ? 12 : 6;
+  p.to = scratch(c.dtype, c.dims);
+  const Held& sum = held(inst.args[2]);
+  const bool splat = sum.inst && sum.inst->op == Op::constant;
+  if (!splat && !(sum.view && sum.view->whole() && sum.view->strides.back() == 1)) {
+    store_to(inst.args[2], p.to);
+    held(inst.args[2]).view = p.to;
+  }
+  const auto& right = held(inst.args[1]).view;
+  p.packed = p.m > p.rows || !right || !right->whole() || right->strides.back() != 1 || !(right->dtype == c.dtype) ||
+             inst.precision != DotPrecision::exact;
+  const auto& left = held(inst.args[0]).view;
+  const bool direct = left && left->whole() && left->dtype == c.dtype && inst.precision == DotPrecision::exact;
+  p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});
+  p.right = p.packed ? scratch(c.dtype, {p.k * p.times, p.n}) : *right;
+  const std::function<void()> nest = [&] {
+    if (p.batch.size() + 2 < rank)
+      return each(index(0), index(c.dims[p.batch.size()]), 1, [&](Value i) {
+        p.batch.push_back(i);
+        nest();
+        p.batch.pop_back();
+      });
+    if (!direct) pack_left(p);
+    if (p.packed) pack_right(p);
+    multiply(p, direct, splat);
+  };
+  nest();
+  held(inst.results[0]).view = p.to;
+}
+
+/// Returns the parts of an operand's elements that are multiplied, in order: of tf32x3 its tail and head.
+std::vector<Value> Legalizer::parts(const Panels& p, Value v, bool right) {
+  if (p.inst.precision == DotPrecision::tf32) return {tf32(v, false)};
+  if (p.inst.precision == DotPrecision::exact) return {b_.cast(v, p.dtype)};
+  const Value head = tf32(v, false), tail = tf32(v, true);
+  return right ? std::vector<Value>{head, tail, head} : std::vector<Value>{tail, head, head};
+}
+
+/// Packs the left operand: rows of k numbers.
+void Legalizer::pack_left(const Panels& p) {
+  each(index(0), index(p.m), 1, [&](Value i) {
+    std::vector<Value> position = p.batch;
+    position.push_back(i);
+    each_part(p.k, no_value, registers_.bytes / 4 * 2, [&](Value start, int64_t width) {
+      const std::vector<Value> list = parts(p, value(p.inst.args[0], {position, start, width}), false);
+      for (size_t t = 0; t < list.size(); ++t)
+        b_.store(p.left.ref, list[t],
+                 add(mul(i, index(p.k * p.times)), add(mul(start, index(p.times)), index(static_cast<int64_t>(t)))),
+                 {p.times});
+    });
+  });
+}
+
+/// Packs the right operand: for each panel of columns its rows, one after the other. A tile in memory is read several
+/// rows at once, so that one whose columns are adjacent is transposed in registers.
+void Legalizer::pack_right(const Panels& p) {
+  const Value v = p.inst.args[1];
+  const auto put = [&](Value start, int64_t width, Value k, const std::vector<Value>& list,
+                       std::vector<int64_t> strides) {
+    for (size_t t = 0; t < list.size(); ++t) {
+      const Value row = add(mul(k, index(p.times)), index(static_cast<int64_t>(t)));
+      b_.store(p.right.ref, list[t], add(mul(start, index(p.k * p.times)), mul(row, index(width))), strides);
+    }
+  };
+  const auto& view = held(v).view;
+  const auto pack = [&](bool guarded) {
+    each_part(p.n, no_value, p.lanes, [&](Value start, int64_t width) {
+      if (!view)
+        return each(index(0), index(p.k), 1, [&](Value k) {
+          std::vector<Value> position = p.batch;
+          position.push_back(k);
+          put(start, width, k, parts(p, value(v, {position, start, width}), true), {1});
+        });
+      const size_t rank = view->dims.size();
+      each_part(p.k, no_value, packed_rows, [&](Value k, int64_t rows) {
+        Value at = view->offset;
+        for (size_t axis = 0; axis < p.batch.size(); ++axis)
+          at = add(at, mul(p.batch[axis], index(view->strides[axis])));
+        at = add(at, add(mul(k, index(view->strides[rank - 2])), mul(start, index(view->strides[rank - 1]))));
+        const auto left = [&](Value limit, Value from) {
+          return guarded && limit != no_value ? shared(ScalarOp::sub, {limit, from}) : no_value;
+        };
+        const Value tile = b_.load(view->ref, at, {rows, width}, {view->strides[rank - 2], view->strides[rank - 1]},
+                                   {left(view->limits[rank - 2], k), left(view->limits[rank - 1], start)}, view->other);
+        put(start, width, k, parts(p, tile, true), {p.times * width, 1});
+      });
+    });
+  };
+  if (!view || view->whole()) return pack(false);
+  Value covered = b_.constant(bool_, Number::of_int(1));
+  for (size_t axis = 0; axis < view->dims.size(); ++axis)
+    if (const Value limit = view->limits[axis]; limit != no_value) {
+      const Value enough = axis < p.batch.size() ? shared(ScalarOp::lt, {p.batch[axis], limit})
+                                                 : b_.scalar(ScalarOp::le, {index(view->dims[axis]), limit});
+      covered = b_.scalar(ScalarOp::bit_and, {covered, enough});
+    }
+  const bool leading =
+      std::any_of(view->limits.begin(), view->limits.end() - 2, [](Value limit) { return limit != no_value; });
+  const auto arm = [&](bool guarded) {
+    in_frame([&] { pack(guarded); });
+    return std::vector<Value>{};
+  };
+  check(!leading, "legalize", "a batch of matrices in memory with a limit along the batch");
+  b_.branch(
+      covered, [&] { return arm(false); }, [&] { return arm(true); });
+}
+
+/// Computes the tiles of the result.
+void Legalizer::multiply(const Panels& p, bool direct, bool splat) {
+  const size_t axes = p.to.dims.size();
+  const int64_t depth = p.k * p.times;
+  const auto base = [&](const View& v) {
+    Value at = v.offset;
+    for (size_t axis = 0; axis < p.batch.size(); ++axis) at = add(at, mul(p.batch[axis], index(v.strides[axis])));
+    return at;
+  };
+  const Value left = direct ? base(p.left) : index(0), to = base(p.to);
+  const int64_t row = direct ? p.left.strides[axes - 2] : depth, step = direct ? p.left.strides[axes - 1] : 1;
+  const auto tile = [&](Value i, int64_t rows, Value j, int64_t width) {
+    const auto at = [&](Value begin, const View& v) {
+      return add(begin, add(mul(i, index(v.strides[axes - 2])), mul(j, index(v.strides[axes - 1]))));
+    };
+    Value sum = no_value;
+    if (splat) sum = b_.constant(p.dtype, held(p.inst.args[2]).inst->number, {rows, width});
+    else {
+      const View& c = *held(p.inst.args[2]).view;
+      sum = b_.cast(b_.load(c.ref, at(base(c), c), {rows, width}, {c.strides[axes - 2], c.strides[axes - 1]}), p.dtype);
+    }
+    const auto more = [&](Value k, int64_t count, Value c) {
+      const Value x =
+          b_.load(p.left.ref, add(left, add(mul(i, index(row)), mul(k, index(step)))), {rows, count}, {row, step});
+      const Value y =
+          p.packed ? b_.load(p.right.ref, add(mul(j, index(depth)), mul(k, index(width))), {count, width}, {width, 1})
+                   : b_.load(p.right.ref, add(base(p.right), add(mul(k, index(p.right.strides[axes - 2])), j)),
+                             {count, width}, {p.right.strides[axes - 2], 1});
+      return b_.dot(x, y, c);
+    };
+    const int64_t whole = depth / unroll * unroll;
+    sum = b_.loop(index(0), index(whole), index(unroll), {sum}, [&](Value k, const std::vector<Value>& carried) {
+      Value next = no_value;
+      in_frame([&] { next = more(k, unroll, carried[0]); });
+      return std::vector<Value>{next};
+    })[0];
+    if (whole < depth) sum = more(index(whole), depth - whole, sum);
+    b_.store(p.to.ref, sum, at(to, p.to), {p.to.strides[axes - 2], 1});
+  };
+  each_part(p.n, no_value, p.lanes, [&](Value j, int64_t width) {
+    const int64_t rows = std::min(p.rows, p.m), last = p.m / rows * rows;
+    each(index(0), index(last), rows, [&](Value i) { tile(i, rows, j, width); });
+    if (last < p.m) tile(index(last), p.m - last, j, width);
+  });
+}
+
+}  // namespace weft::kernel

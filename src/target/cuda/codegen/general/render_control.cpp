@@ -115,7 +115,7 @@ void Renderer::print(const Inst& inst) {
       format += (k > 0 ? ", " : "") + shown_by(tile.dtype);
       values += ", " + shown(fmt::format("{}[{}]", space, k), tile.dtype);
     }
-    if (tile.rank() > 0) format += tile.size() > count ? ", ...]" : "]";
+    if (tile.rank() > 0) format += tile.size() > count ? ", …]" : "]";
   }
   format += "\\n";
   call();

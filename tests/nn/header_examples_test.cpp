@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "weft/kernel_function.h"
 #include "weft/weft.h"
 
 using namespace weft;
@@ -254,4 +255,17 @@ TEST_CASE("examples of profiles: profile.h") {
     std::cout << profile(step, {x, y}).by_work();
   });
   CHECK(text.find("predicted") != std::string::npos);
+}
+
+TEST_CASE("examples of kernels: kernel_function.h") {
+  const array logits = reshape(sin(arange(0.0, 24.0)), {3, 8});
+  auto softmax = k::kernel("softmax", [](k::In<float, 2> x, k::Out<float, 2> y) {
+                   const int64_t n = x.dim(1);
+                   auto row = k::program_id(0);
+                   auto v = x(row, k::ds(0, n)).load(-INFINITY);
+                   auto e = k::exp(v - k::max(v, 0));
+                   y(row, k::ds(0, n)) = e / k::sum(e, 0);
+                 }).grid([](auto x, auto) { return k::Grid{x.dim(0)}; });
+  array p = softmax(logits);  // builds a graph; nothing runs yet
+  CHECK(allclose(p, weft::softmax(logits, -1)).item<bool>());
 }

@@ -111,7 +111,7 @@ class Batching {
 
 std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
                                                      const std::vector<bool>& batched) {
-  KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid, program.place};
+  KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid};
   kernel::verify(out.kernel);
   for (size_t k = 0; k < batched.size(); ++k)
     if (batched[k]) out.arrays[k].type.shape = prepend(extent, program.arrays[k].type.shape);

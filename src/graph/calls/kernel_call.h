@@ -31,7 +31,6 @@ struct KernelProgram {
   kernel::Kernel kernel;
   std::vector<KernelArray> arrays;  // one for each of its parameters
   int64_t grid = 0;                 // programs
-  std::string place = {};           // where a user wrote it: "file:line"
   // The members below are set by kernel_program.
   KernelWork work = {};
   Digest key = {};  // of all that the results depend on

@@ -1,0 +1,263 @@
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/array.h"
+#include "weft/kernel.h"
+
+/// Kernels as functions of arrays: lazy, in programs of `compile`, under vmap, and in derivatives by custom_function.
+///
+///     auto softmax = k::kernel("softmax", [](k::In<float, 2> x, k::Out<float, 2> y) {
+///                      const int64_t n = x.dim(1);
+///                      auto row = k::program_id(0);
+///                      auto v = x(row, k::ds(0, n)).load(-INFINITY);
+///                      auto e = k::exp(v - k::max(v, 0));
+///                      y(row, k::ds(0, n)) = e / k::sum(e, 0);
+///                    }).grid([](auto x, auto) { return k::Grid{x.dim(0)}; });
+///     array p = softmax(logits);  // builds a graph; nothing runs yet
+namespace weft::k {
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_handle = false;
+template <class T, int R>
+inline constexpr bool is_handle<In<T, R>> = true;
+template <class T, int R>
+inline constexpr bool is_handle<Out<T, R>> = true;
+template <class T, int R>
+inline constexpr bool is_handle<InOut<T, R>> = true;
+
+/// The parameters of a function or of an object that is called.
+template <class F>
+struct ParametersOf : ParametersOf<decltype(&F::operator())> {};
+template <class Result, class... A>
+struct ParametersOf<Result (*)(A...)> {
+  using type = std::tuple<std::decay_t<A>...>;
+};
+template <class C, class Result, class... A>
+struct ParametersOf<Result (C::*)(A...) const> : ParametersOf<Result (*)(A...)> {};
+
+/// An array of a kernel, before its extents are known.
+struct ArrayType {
+  Use use;
+  Dtype dtype;
+  int rank;
+};
+
+/// A configuration of any type, and how two of them are compared.
+struct AnyConfig {
+  std::shared_ptr<const void> value = {};
+  bool (*equal)(const void*, const void*) = nullptr;
+};
+
+/// A kernel without its C++ types.
+struct Definition {
+  std::string name;
+  std::vector<ArrayType> arrays;
+  std::function<void(std::span<const AnyRef>, const void* config)> body;
+  std::function<Grid(std::span<const AnyRef>, const void* config)> grid = {};
+  std::function<std::vector<Shape>(const std::vector<array>&, const void* config)> outputs = {};
+};
+
+/// A definition with the programs that were traced of it. Copies share them.
+class WEFT_API Traced {
+ public:
+  explicit Traced(Definition definition);
+  const Definition& definition() const;
+  std::vector<array> call(const std::vector<array>& inputs, const AnyConfig& config) const;
+  std::vector<array> interpret(const std::vector<array>& inputs, const AnyConfig& config) const;
+  Program program(const std::vector<array>& inputs, const AnyConfig& config) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Two configurations: by ==, or where their type has none by their bytes.
+template <class C>
+bool equal_configs(const void* a, const void* b) {
+  if constexpr (std::equality_comparable<C>) {
+    return *static_cast<const C*>(a) == *static_cast<const C*>(b);
+  } else {
+    static_assert(std::is_trivially_copyable_v<C>,
+                  "a configuration is compared: give it `friend bool operator==(const C&, const C&) = default;`");
+    return std::equal(static_cast<const std::byte*>(a), static_cast<const std::byte*>(a) + sizeof(C),
+                      static_cast<const std::byte*>(b));
+  }
+}
+
+}  // namespace detail
+
+/// A kernel as a function of arrays. Its arguments are the arrays that it reads (In, InOut) in the order of its
+/// parameters, its results those that it writes (Out, InOut). An InOut argument does not change: the result begins as a
+/// copy of it, or takes over its memory where nothing else needs it. Immutable and cheap to copy; several threads may
+/// call one. It is traced once for each combination of shapes and configuration.
+///
+/// A call throws std::invalid_argument "[kernel NAME] …" where an argument has another dtype or rank than its
+/// parameter, a shape is symbolic, the grid is missing, or what the tracing throws. Derivatives come from
+/// custom_function (weft/transforms.h).
+template <class... P>
+class KernelFunction {
+  static constexpr size_t count = (size_t{0} + ... + size_t{detail::is_handle<P>});
+  static constexpr bool configured = sizeof...(P) == count + 1;
+  using Parameters = std::tuple<P..., std::tuple<>>;
+  static_assert(count > 0 && sizeof...(P) <= count + 1 &&
+                    detail::is_handle<std::tuple_element_t<count - 1, Parameters>>,
+                "a kernel takes k::In, k::Out and k::InOut, and at most one configuration behind them");
+  template <size_t I>
+  using Handle = std::tuple_element_t<I, Parameters>;
+  using Handles = std::make_index_sequence<count>;
+  template <size_t... I>
+  static constexpr size_t counted(Use other, std::index_sequence<I...>) {
+    return (size_t{0} + ... + size_t{Handle<I>::use != other});
+  }
+  static constexpr size_t inputs = counted(Use::out, Handles{}), results = counted(Use::in, Handles{});
+
+ public:
+  /// The type of the configuration; an empty tuple where the function takes none.
+  using Config = std::tuple_element_t<count, Parameters>;
+
+  /// Makes a kernel of a function; the function `kernel` deduces the types.
+  template <class F>
+  KernelFunction(std::string name, F function) : traced_(definition(std::move(name), std::move(function), Handles{})) {
+    if constexpr (std::default_initializable<Config>) set(Config{});
+  }
+
+  /// Returns the kernel with a grid: fixed, or computed by f(parameters…) or f(parameters…, configuration) from handles
+  /// whose extents are known (`dim`).
+  KernelFunction grid(Grid fixed) const {
+    return with([&](detail::Definition& d) {
+      d.grid = [fixed = std::move(fixed)](std::span<const AnyRef>, const void*) { return fixed; };
+    });
+  }
+  template <class F>
+  requires(!std::convertible_to<F, Grid>) KernelFunction grid(F f)
+  const {
+    return with([&](detail::Definition& d) {
+      d.grid = [f = std::move(f)](std::span<const AnyRef> refs, const void* config) {
+        return Grid(on_handles(f, refs, config, Handles{}));
+      };
+    });
+  }
+  /// Returns the kernel with the shapes of its Out arrays: f(arguments…) or f(arguments…, configuration) returns one
+  /// Shape, or a std::vector of them. Without, all have the shape of the first argument, and its rank.
+  template <class F>
+  KernelFunction outputs(F f) const {
+    return with([&](detail::Definition& d) {
+      d.outputs = [f = std::move(f)](const std::vector<array>& in, const void* config) {
+        return shapes(on_arrays(f, in, config, std::make_index_sequence<inputs>{}));
+      };
+    });
+  }
+  /// Returns the kernel with another configuration; the first one is Config{}.
+  KernelFunction config(Config value) const {
+    KernelFunction out = *this;
+    out.set(std::move(value));
+    return out;
+  }
+
+  /// Returns the result, or a tuple of several. Nothing runs yet.
+  template <std::convertible_to<array>... A>
+  requires(sizeof...(A) == inputs) auto operator()(const A&... arguments) const {
+    return unpacked(traced_.call({array(arguments)...}, config_));
+  }
+  /// Returns the results of a list of arguments: a kernel is an ArrayFunction.
+  std::vector<array> operator()(const std::vector<array>& arguments) const { return traced_.call(arguments, config_); }
+
+  /// Computes the results at once in the interpreter, which reports accesses outside of arrays, programs that
+  /// interfere, and conditions of assert_ that do not hold, by the user's lines, as std::runtime_error.
+  template <std::convertible_to<array>... A>
+  requires(sizeof...(A) == inputs) auto interpret(const A&... arguments) const {
+    return unpacked(traced_.interpret({array(arguments)...}, config_));
+  }
+  /// Returns what was traced for these arguments, for reading: to_string().
+  template <std::convertible_to<array>... A>
+  requires(sizeof...(A) == inputs) Program program(const A&... arguments)
+  const { return traced_.program({array(arguments)...}, config_); }
+
+  /// Returns the name.
+  const std::string& name() const { return traced_.definition().name; }
+
+ private:
+  void set(Config value) {
+    config_ = {std::make_shared<const Config>(std::move(value)), detail::equal_configs<Config>};
+  }
+
+  template <class Change>
+  KernelFunction with(Change change) const {
+    detail::Definition changed = traced_.definition();
+    change(changed);
+    KernelFunction out = *this;
+    out.traced_ = detail::Traced(std::move(changed));
+    return out;
+  }
+
+  template <class F, size_t... I>
+  static detail::Definition definition(std::string name, F function, std::index_sequence<I...> handles) {
+    return {std::move(name),
+            {{Handle<I>::use, detail::dtype_of<typename Handle<I>::Element>(), Handle<I>::rank}...},
+            [function = std::move(function), handles](std::span<const AnyRef> refs, const void* config) {
+              on_handles(function, refs, config, handles);
+            }};
+  }
+
+  /// Calls f(handles…), with the configuration where f takes it.
+  template <class F, size_t... I>
+  static decltype(auto) on_handles(const F& f, std::span<const AnyRef> refs, const void* config,
+                                   std::index_sequence<I...>) {
+    if constexpr (configured && std::invocable<const F&, Handle<I>..., const Config&>)
+      return f(Handle<I>(refs[I])..., *static_cast<const Config*>(config));
+    else return f(Handle<I>(refs[I])...);
+  }
+  template <class F, size_t... I>
+  static decltype(auto) on_arrays(const F& f, const std::vector<array>& in, const void* config,
+                                  std::index_sequence<I...>) {
+    if constexpr (configured && std::invocable<const F&, decltype(in[I])..., const Config&>)
+      return f(in[I]..., *static_cast<const Config*>(config));
+    else return f(in[I]...);
+  }
+
+  static std::vector<Shape> shapes(Shape one) { return {std::move(one)}; }
+  static std::vector<Shape> shapes(std::vector<Shape> several) { return several; }
+
+  static auto unpacked(std::vector<array> given) {
+    if constexpr (results == 1) return std::move(given[0]);
+    else return tuple_of(given, std::make_index_sequence<results>{});
+  }
+  template <size_t... I>
+  static auto tuple_of(std::vector<array>& given, std::index_sequence<I...>) {
+    return std::make_tuple(std::move(given[I])...);
+  }
+
+  detail::Traced traced_;
+  detail::AnyConfig config_;
+};
+
+namespace detail {
+template <class Tuple>
+struct FunctionOf;
+template <class... P>
+struct FunctionOf<std::tuple<P...>> {
+  using type = KernelFunction<P...>;
+};
+}  // namespace detail
+
+/// Returns a kernel of this name. `function` takes handles by value, k::In<T, R>, k::Out<T, R>, k::InOut<T, R> in any
+/// order, and a configuration behind them where it has one. It needs a grid before it is called.
+template <class F>
+auto kernel(std::string name, F function) {
+  using Parameters = typename detail::ParametersOf<std::decay_t<F>>::type;
+  return typename detail::FunctionOf<Parameters>::type(std::move(name), std::decay_t<F>(std::move(function)));
+}
+
+}  // namespace weft::k

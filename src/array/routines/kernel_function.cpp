@@ -1,0 +1,172 @@
+// weft/kernel_function.h: kernels are traced for the shapes of a call, and become nodes of the graph.
+#include "weft/kernel_function.h"
+
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "array/op_support.h"
+#include "base/error.h"
+#include "graph/calls/kernel_call.h"
+#include "kernel/language/trace.h"
+
+namespace weft::k::detail {
+namespace {
+
+constexpr size_t most_traced = 256;  // programs that a kernel keeps
+
+/// What a program was traced for, and the program.
+struct Entry {
+  std::vector<Shape> shapes;  // of all arrays
+  AnyConfig config;
+  Program program;
+  std::shared_ptr<const graph::KernelProgram> node;
+};
+
+bool equal(const AnyConfig& a, const AnyConfig& b) {
+  return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
+}
+
+graph::KernelUse use_of(Use use) {
+  return use == Use::in ? graph::KernelUse::in : use == Use::out ? graph::KernelUse::out : graph::KernelUse::in_out;
+}
+
+[[noreturn]] void refuse(const Definition& d, const std::string& what) { throw_invalid("kernel " + d.name, what); }
+
+/// Checks the arguments of a call against the parameters.
+void check_arguments(const Definition& d, const std::vector<array>& inputs) {
+  size_t next = 0;
+  for (const ArrayType& a : d.arrays) {
+    if (a.use == Use::out) continue;
+    const size_t k = next++;
+    if (k >= inputs.size()) continue;
+    const array& given = inputs[k];
+    if (given.dtype() != a.dtype || given.ndim() != static_cast<size_t>(a.rank))
+      refuse(d, fmt::format("argument {} must be {} with {} axes, got {}{}", k, dtype_name(a.dtype), a.rank,
+                            weft::detail::describe(given), given.dtype() == a.dtype ? "" : ": convert it with astype"));
+    if (!is_static(given.shape()))
+      refuse(d, fmt::format("argument {}, {}, has a symbolic length: kernels are traced for fixed shapes", k,
+                            weft::detail::describe(given)));
+  }
+  if (next != inputs.size()) refuse(d, fmt::format("takes {} arrays, got {}", next, inputs.size()));
+}
+
+/// Returns the shapes of the Out arrays.
+std::vector<Shape> output_shapes(const Definition& d, const std::vector<array>& inputs, const void* config) {
+  size_t wanted = 0;
+  for (const ArrayType& a : d.arrays) wanted += a.use == Use::out ? 1 : 0;
+  std::vector<Shape> shapes;
+  if (d.outputs) shapes = d.outputs(inputs, config);
+  else if (!inputs.empty()) shapes.assign(wanted, inputs[0].shape());
+  if (shapes.size() != wanted)
+    refuse(d, fmt::format("has {} results of its own (k::Out), but {} shapes: give them by .outputs", wanted,
+                          shapes.size()));
+  size_t next = 0;
+  for (const ArrayType& a : d.arrays) {
+    if (a.use != Use::out) continue;
+    const Shape& shape = shapes[next++];
+    if (shape.size() != static_cast<size_t>(a.rank) || !is_static(shape))
+      refuse(d, fmt::format("result {} has {} axes, its shape would be {}: give shapes by .outputs", next - 1, a.rank,
+                            weft::to_string(shape)));
+  }
+  return shapes;
+}
+
+/// Returns the shapes of all arrays.
+std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& inputs, const void* config) {
+  check_arguments(d, inputs);
+  const std::vector<Shape> outputs = output_shapes(d, inputs, config);
+  std::vector<Shape> shapes;
+  size_t next_input = 0, next_output = 0;
+  for (const ArrayType& a : d.arrays)
+    shapes.push_back(a.use == Use::out ? outputs[next_output++] : inputs[next_input++].shape());
+  return shapes;
+}
+
+Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
+  if (!d.grid) refuse(d, "has no grid: give one by .grid");
+  std::vector<Param> params;
+  std::vector<AnyRef> refs;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    const std::vector<int64_t> dims(shapes[k].begin(), shapes[k].end());
+    params.push_back({d.arrays[k].use, d.arrays[k].dtype, dims});
+    refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, row_major_strides(shapes[k])});
+  }
+  const Grid grid = d.grid(refs, config.value.get());
+  Program program = k::trace(d.name, std::move(params), grid,
+                             [&](std::span<const AnyRef> arrays) { d.body(arrays, config.value.get()); });
+  graph::KernelProgram node{program.data().kernel, {}, program.programs()};
+  for (size_t k = 0; k < shapes.size(); ++k)
+    node.arrays.push_back({use_of(d.arrays[k].use), {shapes[k], d.arrays[k].dtype}});
+  return {std::move(shapes), config, std::move(program), graph::kernel_program(std::move(node))};
+}
+
+}  // namespace
+
+struct Traced::State {
+  Definition definition;
+  std::mutex lock;
+  std::deque<Entry> entries;  // the latest first
+
+  std::optional<Entry> find(const std::vector<Shape>& shapes, const AnyConfig& config) {
+    const std::scoped_lock held(lock);
+    for (const Entry& e : entries)
+      if (e.shapes == shapes && equal(e.config, config)) return e;
+    return std::nullopt;
+  }
+
+  Entry of(const std::vector<array>& inputs, const AnyConfig& config) {
+    if (!config.value) refuse(definition, "has no configuration: give one by .config");
+    std::vector<Shape> shapes = array_shapes(definition, inputs, config.value.get());
+    if (std::optional<Entry> known = find(shapes, config)) return *known;
+    Entry made = traced(definition, std::move(shapes), config);
+    const std::scoped_lock held(lock);
+    entries.push_front(made);
+    if (entries.size() > most_traced) entries.pop_back();
+    return made;
+  }
+};
+
+Traced::Traced(Definition definition) : state_(std::make_shared<State>()) {
+  state_->definition = std::move(definition);
+}
+
+const Definition& Traced::definition() const { return state_->definition; }
+
+std::vector<array> Traced::call(const std::vector<array>& inputs, const AnyConfig& config) const {
+  const Entry entry = state_->of(inputs, config);
+  graph::Values values;
+  for (const array& a : inputs) values.push_back(a.value());
+  std::vector<array> out;
+  for (graph::Value& v : graph::kernel_call(entry.node, std::move(values))) out.emplace_back(std::move(v));
+  return out;
+}
+
+Program Traced::program(const std::vector<array>& inputs, const AnyConfig& config) const {
+  return state_->of(inputs, config).program;
+}
+
+std::vector<array> Traced::interpret(const std::vector<array>& inputs, const AnyConfig& config) const {
+  const Entry entry = state_->of(inputs, config);
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<void*> pointers;
+  size_t next = 0;
+  for (const graph::KernelArray& a : entry.node->arrays) {
+    const size_t bytes = static_cast<size_t>(num_elements(a.type.shape)) * static_cast<size_t>(a.type.dtype.size());
+    std::vector<std::byte>& data = memory.emplace_back(bytes);
+    if (a.use != graph::KernelUse::out && bytes > 0) std::memcpy(data.data(), inputs[next].raw_data(), bytes);
+    next += a.use != graph::KernelUse::out ? 1 : 0;
+    pointers.push_back(data.data());
+  }
+  entry.program.interpret(pointers);
+  std::vector<array> out;
+  for (size_t k = 0; k < memory.size(); ++k)
+    if (const graph::KernelArray& a = entry.node->arrays[k]; a.use != graph::KernelUse::in)
+      out.push_back(array::from_data(memory[k].data(), a.type.shape, a.type.dtype));
+  return out;
+}
+
+}  // namespace weft::k::detail

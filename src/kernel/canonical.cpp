@@ -16,6 +16,7 @@ class Renumbering {
     for (const Param& p : from_.params) out_.params.push_back({"", p.dtype, p.written, p.constant});
     out_.symbols.assign(from_.symbols.size(), "");
     out_.locals = from_.locals;
+    out_.any_size = from_.any_size;
     out_.body = block(from_.body);
     return std::move(out_);
   }
@@ -115,7 +116,7 @@ Digest digest(const Kernel& kernel) {
   Hasher h;
   h.number(k.params.size());
   for (const Param& p : k.params) h.number(p.dtype.val()).number(p.written + 2 * p.constant);
-  h.number(k.symbols.size()).number(k.locals.size());
+  h.number(k.symbols.size()).number(k.locals.size()).number(k.any_size);
   for (const Local& l : k.locals) h.number(l.dtype.val()).number(l.elements).number(l.share);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);

@@ -215,6 +215,7 @@ struct Kernel {
   std::vector<Param> params;
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
+  bool any_size = false;             // its tiles have any size, as users write them: a CPU legalizes it first
   std::vector<Type> types;           // of each Value
   Block body;
 };

@@ -98,6 +98,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   for (const GridAxis& axis : grid) programs *= axis.order == Order::parallel || axis.extent == 0 ? axis.extent : 1;
   auto data = std::make_shared<Program::Data>();
   data->kernel = without_unchanged(t.builder.finish());
+  data->kernel.any_size = true;
   data->params = t.params;
   data->programs = programs;
   return Program(std::move(data));

@@ -215,11 +215,12 @@ void Legalizer::update(const Inst& inst) {
   held(inst.results[0]).view = to;
 }
 
-/// Prints scalars: the first elements of tiles, in brackets.
+/// Prints scalars: the first elements of tiles, in brackets. The text has {} for each value, the program's number
+/// first.
 void Legalizer::print(const Inst& inst) {
   constexpr int64_t most = 16;
-  std::string text = inst.text;
-  std::vector<Value> values;
+  std::string text = fmt::format("[kernel {}] program {{}}: {}", from_.name, inst.text);
+  std::vector<Value> values{b_.program_id()};
   for (const Value v : inst.args) {
     text += " ";
     if (type(v).rank() == 0) {
@@ -246,8 +247,11 @@ void Legalizer::print(const Inst& inst) {
 
 void Legalizer::check_condition(const Inst& inst) {
   const Value condition = inst.args[0];
-  if (type(condition).rank() == 0) return b_.assert_(scalar(condition), inst.text);
-  each_chunk(type(condition).dims, {}, [&](const Chunk& at) { b_.assert_(value(condition, at), inst.text); });
+  const SourceLine& source = from_.lines[static_cast<size_t>(inst.line)];
+  const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "",
+                    text = fmt::format("[kernel {}] {}{}", from_.name, where, inst.text);
+  if (type(condition).rank() == 0) return b_.assert_(scalar(condition), text);
+  each_chunk(type(condition).dims, {}, [&](const Chunk& at) { b_.assert_(value(condition, at), text); });
 }
 
 /// Makes a buffer for each tile among what a loop carries, with its initial value. -1: a scalar.

@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "kernel/expand/expand.h"
+#include "kernel/legalize/legalize.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/codegen/compile.h"
+#include "target/cpu/codegen/report.h"
 #include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another version are not used
 #include "target/cpu/libraries/onednn.h"
 #include "target/cpu/routines/calls.h"
@@ -27,6 +29,12 @@ class CpuExecutable final : public Executable {
   CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function) : jit_(std::move(jit)), function_(function) {}
 
   void run(std::span<const Segment> segments, double work) const override {
+    launch(segments, work);
+    if (const std::string failure = take_failure(); !failure.empty()) throw std::runtime_error(failure);
+  }
+
+ private:
+  void launch(std::span<const Segment> segments, double work) const {
     int64_t total = 0;
     for (const Segment& s : segments) total += s.grid;
     if (total == 0) return;
@@ -37,7 +45,6 @@ class CpuExecutable final : public Executable {
     });
   }
 
- private:
   // Programs of a segment, on average, from which on each thread gets a share of every segment.
   static constexpr int64_t least_shared = 8;
 
@@ -118,6 +125,8 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
       continue;
     }
     Job job{kernel::expand(kernels[k], {.ldexp = isa_.scales}), {}, {k}};
+    if (job.kernel.any_size)
+      job.kernel = kernel::legalize(job.kernel, {machine_.vector_bytes, static_cast<int>(machine_.vector_registers)});
     job.digest = kernel::digest(job.kernel);
     const auto [found, fresh] = job_of.try_emplace(job.digest, jobs.size());
     if (fresh) jobs.push_back(std::move(job));

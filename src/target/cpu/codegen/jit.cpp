@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "kernel/scalar.h"
+#include "target/cpu/codegen/report.h"
 
 namespace weft::target {
 namespace {
@@ -69,6 +70,8 @@ const auto library_symbols = std::to_array<Symbol>({
     {"memset", address<void*(void*, int, size_t)>(&::memset)},
     {"aligned_alloc", address<void*(size_t, size_t)>(&::aligned_alloc)},
     {"free", address<void(void*)>(&::free)},
+    {"weft_print", address<void(const char*, int64_t, const int64_t*)>(&print_values)},
+    {"weft_fail", address<void(const char*)>(&report_failure)},
 });
 
 template <size_t... k>

@@ -79,7 +79,9 @@ void Renderer::enter() {
 void Renderer::make_local(size_t index) {
   const Local& local = kernel_.locals[index];
   const int64_t bytes = local.elements * local.dtype.size();
-  if (bytes <= 128 * 1024) {
+  constexpr int64_t most_on_stack = 128 * 1024;
+  if (on_stack_ + bytes <= most_on_stack) {
+    on_stack_ += bytes;
     const IrValue v = LLVMBuildAlloca(
         ir_.b, LLVMArrayType(memory_element(local.dtype), static_cast<unsigned>(std::max<int64_t>(local.elements, 1))),
         "");
@@ -164,6 +166,13 @@ void Renderer::instruction(const Inst& inst) {
     case Op::alloc: return;  // allocated on entry
     case Op::loop: loop(inst); return;
     case Op::when: when(inst); return;
+    case Op::branch: branch(inst); return;
+    case Op::while_loop: while_loop(inst); return;
+    case Op::atomic:
+    case Op::exchange_memory:
+    case Op::compare_exchange: update(inst); return;
+    case Op::print: print(inst); return;
+    case Op::assert_: check_condition(inst); return;
     default: break;
   }
   throw_internal("cpu render", "kernel " + kernel_.name + ": an instruction out of place");
@@ -172,6 +181,17 @@ void Renderer::instruction(const Inst& inst) {
 void Renderer::constant(const Inst& inst) {
   define(inst, Rows(static_cast<size_t>(rows_of(inst.type)),
                     splat_number(inst.number, inst.type.dtype, lanes_of(inst.type))));
+}
+
+/// Lets values stand for rows that follow each other in `all`.
+void Renderer::assign_rows(std::span<const Value> to, const Rows& all) {
+  size_t next = 0;
+  for (Value v : to) {
+    const size_t count = static_cast<size_t>(rows_of(type(v)));
+    values_[static_cast<size_t>(v)].assign(all.begin() + static_cast<std::ptrdiff_t>(next),
+                                           all.begin() + static_cast<std::ptrdiff_t>(next + count));
+    next += count;
+  }
 }
 
 // Renders a loop in rotated form: a guard, then a body with its test at the end. Carried values are phis of rows.
@@ -189,15 +209,6 @@ void Renderer::loop(const Inst& inst) {
   Rows phis;
   for (IrValue v : initial) phis.push_back(LLVMBuildPhi(ir_.b, LLVMTypeOf(v), ""));
   values_[static_cast<size_t>(inner.arguments[0])] = {variable};
-  auto assign_rows = [&](std::span<const Value> to, const Rows& all) {
-    size_t next = 0;
-    for (Value v : to) {
-      const size_t count = static_cast<size_t>(rows_of(type(v)));
-      values_[static_cast<size_t>(v)].assign(all.begin() + static_cast<std::ptrdiff_t>(next),
-                                             all.begin() + static_cast<std::ptrdiff_t>(next + count));
-      next += count;
-    }
-  };
   assign_rows(std::span(inner.arguments).subspan(1), phis);
   const Rows last = block(inner);
   const IrValue next = LLVMBuildNSWAdd(ir_.b, variable, step, "");

@@ -35,6 +35,17 @@ class Renderer {
   void constant(const kernel::Inst& inst);
   void find_splatted(const kernel::Block& block);
 
+  void assign_rows(std::span<const kernel::Value> to, const Rows& all);
+  Rows rows_of_all(std::span<const kernel::Value> values) const;
+
+  // render_control.cpp
+  void branch(const kernel::Inst& inst);
+  void while_loop(const kernel::Inst& inst);
+  void update(const kernel::Inst& inst);
+  IrValue update_lane(const kernel::Inst& inst, Dtype t, IrValue address, IrValue value, IrValue expected);
+  void print(const kernel::Inst& inst);
+  void check_condition(const kernel::Inst& inst);
+
   // render_scalar.cpp
   void scalar(const kernel::Inst& inst);
   IrValue apply(kernel::ScalarOp op, Dtype t, std::span<const IrValue> args);
@@ -132,6 +143,7 @@ class Renderer {
   std::vector<IrValue> heap_;  // local buffers too large for the stack
   IrValue program_ = nullptr;
   bool streams_ = false;
+  int64_t on_stack_ = 0;  // bytes of local buffers
   std::map<std::pair<int, bool>, IrValue> spares_;
   std::map<int64_t, IrValue> spare_rows_;  // by bytes
   IrValue written_scope_ = nullptr;

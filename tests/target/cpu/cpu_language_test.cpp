@@ -1,0 +1,97 @@
+// Kernels of the language on the CPU target: the interpreter's bits.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+#include "kernel/checked_memory.h"
+#include "kernel/language/kernels.h"
+#include "kernel/language/run.h"
+#include "target/target.h"
+
+namespace {
+
+namespace k = weft::k;
+using test_kernels::Bytes;
+using weft::Dtype;
+
+/// Fills an array with numbers of its dtype.
+Bytes random_array(const k::Param& p, std::mt19937& engine) {
+  int64_t elements = 1;
+  for (const int64_t d : p.dims) elements *= d;
+  Bytes out{std::vector<char>(static_cast<size_t>(elements) * p.dtype.size()), elements};
+  std::normal_distribution<double> reals;
+  std::uniform_int_distribution<int64_t> integers(0, 20);
+  for (int64_t i = 0; i < elements; ++i) {
+    const weft::Number n =
+        weft::is_float(p.dtype) ? weft::Number::of_real(reals(engine)) : weft::Number::of_int(integers(engine));
+    weft::kernel::write_element(out.data.data(), p.dtype, i, weft::kernel::round_to(n, p.dtype));
+  }
+  return out;
+}
+
+/// Runs a kernel on random arrays by the interpreter and by the CPU target and compares bits.
+void compare(const k::Program& program, unsigned seed = 1) {
+  std::mt19937 engine(seed);
+  const auto& data = program.data();
+  std::vector<Bytes> arrays;
+  for (const k::Param& p : data.params) arrays.push_back(random_array(p, engine));
+  const std::vector<Bytes> wanted = test_kernels::interpreted(weft::kernel::expand(data.kernel), arrays, data.programs);
+  weft::target::Target& cpu = weft::target::cpu();
+  const weft::kernel::Kernel kernels[] = {data.kernel};
+  const auto code = cpu.compile(kernels);
+  std::vector<void*> pointers;
+  for (Bytes& a : arrays) pointers.push_back(a.data.data());
+  const weft::target::Segment segment{pointers, {}, data.programs};
+  code[0]->run(std::span(&segment, 1), 1e9);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    CAPTURE(program.name());
+    CAPTURE(i);
+    CHECK(std::memcmp(arrays[i].data.data(), wanted[i].data.data(), arrays[i].data.size()) == 0);
+  }
+}
+
+k::Param in(std::vector<int64_t> dims, Dtype t = weft::float32) { return {k::Use::in, t, std::move(dims)}; }
+k::Param out(std::vector<int64_t> dims, Dtype t = weft::float32) { return {k::Use::out, t, std::move(dims)}; }
+
+TEST_CASE("kernels of the language give the interpreter's bits on a CPU") {
+  using k::AnyRef;
+  for (const int64_t n : {int64_t{1}, int64_t{97}, int64_t{1000}, int64_t{4096}})
+    for (const int64_t block : {1, 96, 1024})
+      if (n / block < 100)
+        compare(k::trace("add", {in({n}), in({n}), out({n})}, {k::cdiv(n, block)}, [&](std::span<const AnyRef> r) {
+          test_kernels::add(k::In<float, 1>(r[0]), k::In<float, 1>(r[1]), k::Out<float, 1>(r[2]), block);
+        }));
+  for (const int64_t n : {1, 7, 77, 256, 300, 1000, 1024})
+    for (const int64_t more : {0, 3})
+      compare(k::trace("softmax", {in({5, n}), out({5, n})}, {5}, [&](std::span<const AnyRef> r) {
+        test_kernels::softmax(k::In<float, 2>(r[0]), k::Out<float, 2>(r[1]), n + more);
+      }));
+  for (const int64_t n : {33, 768})
+    compare(k::trace("layer_norm", {in({9, n}), in({n}), in({n}), out({9, n})}, {9}, [](std::span<const AnyRef> r) {
+      test_kernels::layer_norm(k::In<float, 2>(r[0]), k::In<float, 1>(r[1]), k::In<float, 1>(r[2]),
+                               k::Out<float, 2>(r[3]), 1e-5f);
+    }));
+  for (const test_kernels::Tiles tile : {test_kernels::Tiles{48, 40, 24}, {64, 64, 32}, {7, 100, 5}}) {
+    compare(k::trace("matmul", {in({100, 90}), in({90, 70}), in({70}), out({100, 70})},
+                     {k::cdiv(100, tile.m), k::cdiv(70, tile.n)}, [&](std::span<const AnyRef> r) {
+                       test_kernels::matmul_bias_relu(k::In<float, 2>(r[0]), k::In<float, 2>(r[1]),
+                                                      k::In<float, 1>(r[2]), k::Out<float, 2>(r[3]), tile);
+                     }));
+    compare(k::trace(
+        "matmul_bf16",
+        {in({100, 90}, weft::bfloat16), in({90, 70}, weft::bfloat16), in({70}), out({100, 70}, weft::bfloat16)},
+        {k::cdiv(100, tile.m), k::cdiv(70, tile.n)}, [&](std::span<const AnyRef> r) {
+          test_kernels::matmul_bias_relu(k::In<k::bf16, 2>(r[0]), k::In<k::bf16, 2>(r[1]), k::In<float, 1>(r[2]),
+                                         k::Out<k::bf16, 2>(r[3]), tile);
+        }));
+  }
+  for (const bool causal : {false, true})
+    compare(k::trace("attention", {in({75, 16}), in({75, 16}), in({75, 16}), out({75, 16}), out({75})},
+                     {k::cdiv(75, 32)}, [&](std::span<const AnyRef> r) {
+                       test_kernels::attention(k::In<float, 2>(r[0]), k::In<float, 2>(r[1]), k::In<float, 2>(r[2]),
+                                               k::Out<float, 2>(r[3]), k::Out<float, 1>(r[4]), 32, 24, causal);
+                     }));
+}
+
+}  // namespace

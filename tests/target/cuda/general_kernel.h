@@ -291,6 +291,10 @@ class GeneralKernel {
     const ScalarOp all[] = {ScalarOp::add,     ScalarOp::min,    ScalarOp::max,
                             ScalarOp::bit_and, ScalarOp::bit_or, ScalarOp::bit_xor};
     const ScalarOp op = all[pick(is_integer(t.dtype) ? 6 : 3)];
+    if (op == ScalarOp::add && t.dtype == float32) {  // a GPU's instruction flushes subnormal numbers to 0
+      v = b_.scalar(ScalarOp::round, {v});
+      b_.scatter(ref, b_.real(float32, 1, t.dims), places);
+    }
     add(b_.atomic(op, ref, v, places, mask));
     if (pick(2)) add(b_.exchange_memory(ref, like(v), places, mask));
     const Value now = b_.gather(ref, places);

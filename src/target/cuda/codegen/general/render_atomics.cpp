@@ -1,5 +1,6 @@
 // Renders atomic instructions that return what was there before. Integers and floats of 32 and 64 bits have
-// instructions; others are replaced by compare-and-swap on the word around them.
+// instructions; others are replaced by compare-and-swap on the word around them. The instruction that adds float32 in
+// global memory flushes subnormal numbers to 0.
 #include <fmt/format.h>
 
 #include "target/cuda/codegen/renderer.h"

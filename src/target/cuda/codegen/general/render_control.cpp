@@ -15,6 +15,7 @@ using kernel::Type;
 namespace {
 
 constexpr int64_t most_printed = 16;  // elements of a tile
+constexpr int64_t most_arguments_of_printf = 32;
 
 /// Returns a user's text as it stands in a format of printf, in quotes.
 std::string escaped(const std::string& text) {
@@ -91,15 +92,15 @@ void Renderer::while_loop(const Inst& inst) {
 }
 
 /// Renders what thread 0 prints: the kernel and the program, the text and the values, of tiles their first elements.
-/// One printf takes 32 arguments at most.
+/// One printf takes 32 arguments at most; what is left goes to lines of its own, as other programs print between them.
 void Renderer::print(const Inst& inst) {
-  std::string format = fmt::format("[kernel {}] program %lld: {}", escaped(kernel_.name), escaped(inst.text)),
-              values = ", (i64)program";
+  const std::string head = fmt::format("[kernel {}] program %lld:", escaped(kernel_.name));
+  std::string format = fmt::format("{} {}", head, escaped(inst.text)), values;
   int64_t offset = 0, given = 1;
   std::vector<std::string> calls;
   const auto call = [&] {
-    calls.push_back(fmt::format("if (t == 0) printf(\"{}\"{});", format, values));
-    format.clear(), values.clear(), given = 0;
+    calls.push_back(fmt::format("if (t == 0) printf(\"{}\\n\", (i64)program{});", format, values));
+    format = head, values.clear(), given = 1;
   };
   sync();
   for (const Value v : inst.args) {
@@ -108,7 +109,7 @@ void Renderer::print(const Inst& inst) {
     const std::string space = exchange(tile.dtype, tile.size(), offset);
     put(v, space);
     offset += (tile.size() * static_cast<int64_t>(tile.dtype.size()) + 15) / 16 * 16;
-    if (given + count > 32) call();
+    if (given + count > most_arguments_of_printf) call();
     given += count;
     format += tile.rank() > 0 ? " [" : " ";
     for (int64_t k = 0; k < count; ++k) {
@@ -117,7 +118,6 @@ void Renderer::print(const Inst& inst) {
     }
     if (tile.rank() > 0) format += tile.size() > count ? ", …]" : "]";
   }
-  format += "\\n";
   call();
   sync();
   for (const std::string& line : calls) add(line);

@@ -15,8 +15,9 @@ bool is_low_precision(const Inst& inst, const std::vector<Type>& types) {
   auto low_argument = [&](size_t k) { return is_low(types.at(static_cast<size_t>(inst.args.at(k))).dtype); };
   switch (inst.op) {
     case Op::scalar: return inst.scalar_op != ScalarOp::select && low_argument(0);
-    case Op::reduce: return low_argument(0);
-    case Op::dot: return low_argument(0) || low_argument(1) || low_argument(2);
+    case Op::reduce:
+    case Op::scan: return inst.blocks.empty() && low_argument(0);  // a block's operators are rewritten in it
+    case Op::dot: return low_argument(2);                          // products of narrower operands are exact
     case Op::cast: {
       const Dtype from = types.at(static_cast<size_t>(inst.args.at(0))).dtype, to = inst.type.dtype;
       return (is_low(from) && to != float32) || (is_low(to) && from != float32);

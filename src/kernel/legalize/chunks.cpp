@@ -232,7 +232,7 @@ Value Legalizer::gathered(const Inst& inst, const Chunk& at) {
 
 /// The elements of a tile in memory that an index names.
 Value Legalizer::taken(const Inst& inst, const Chunk& at) {
-  const View& from = stored(inst.args[0]);
+  const View& from = *held(inst.args[0]).view;
   const auto axis = static_cast<size_t>(inst.axis);
   const auto number = [&](int64_t v) { return b_.constant(int64, Number::of_int(v), {at.width}); };
   const Value wanted = value(inst.args[1], at);

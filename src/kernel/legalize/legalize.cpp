@@ -84,7 +84,7 @@ void Legalizer::scalar_inst(const Inst& inst) {
       return set(lane(value(inst.args[0], first)));
     }
     case Op::extract: {
-      const View& from = stored(inst.args[0]);
+      const View& from = stored_whole(inst.args[0]);
       return set(b_.load(from.ref, add(from.offset, index(inst.axis * from.strides[0])), {}, {}));
     }
     case Op::permute:
@@ -150,7 +150,7 @@ void Legalizer::lazy(const Inst& inst) {
   }
   if (inst.op == Op::shift || inst.op == Op::exchange)
     throw_internal("legalize", print_inst(from_, inst) + ": lanes of a register are moved by targets alone");
-  if (inst.op == Op::take) stored(inst.args[0]);
+  if (inst.op == Op::take) stored_whole(inst.args[0]);
   if (inst.op == Op::gather && !is_lazy(from_, inst)) {
     const View copy = scratch(inst.type.dtype, inst.type.dims);
     return store_to(v, copy), void(held(v).view = copy);

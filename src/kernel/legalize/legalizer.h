@@ -87,6 +87,7 @@ class Legalizer {
   // views.cpp: tiles in memory
   View scratch(Dtype dtype, const Dims& dims);
   const View& stored(Value v);
+  const View& stored_whole(Value v);
   void store_to(Value v, const View& to);
   std::optional<View> moved(const Inst& inst, const View& from);
   bool keeps_chunks(const Inst& inst) const;

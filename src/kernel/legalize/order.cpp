@@ -12,7 +12,7 @@ void Legalizer::sort(const Inst& inst) {
   const auto axis = static_cast<size_t>(inst.axis);
   const int64_t extent = from.dims[axis];
   std::vector<View> to;
-  for (const Value v : inst.args) stored(v);
+  for (const Value v : inst.args) stored_whole(v);
   for (const Value v : inst.results) to.push_back(scratch(type(v).dtype, type(v).dims));
   const View keys = *held(inst.args[0]).view;
   const auto line = [&](const std::vector<Value>& position) {  // of the other axes

@@ -36,6 +36,16 @@ const View& Legalizer::stored(Value v) {
   return *held(v).view;
 }
 
+/// Returns a value as a tile in memory all of whose elements are there.
+const View& Legalizer::stored_whole(Value v) {
+  if (const auto& view = held(v).view; view && !view->whole()) {
+    const View to = scratch(type(v).dtype, type(v).dims);
+    store_to(v, to);
+    held(v).view = to;
+  }
+  return stored(v);
+}
+
 /// Returns whether a chunk of the result is a chunk of the argument, or one element of it.
 bool Legalizer::keeps_chunks(const Inst& inst) const {
   const Dims &from = type(inst.args[0]).dims, &to = inst.type.dims;

@@ -1,11 +1,13 @@
 #pragma once
-// Runs a traced kernel in the interpreter, as it was written and as it is rewritten for processors with vector registers
-// of several sizes, and compares their bits.
+// Runs a traced kernel in the interpreter, as it was written and as it is rewritten for processors with vector
+// registers of several sizes, and compares their bits.
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <random>
 #include <vector>
 
+#include "kernel/checked_memory.h"
 #include "kernel/expand/expand.h"
 #include "kernel/interpret.h"
 #include "kernel/language/trace.h"
@@ -34,9 +36,47 @@ inline bool flat(const weft::kernel::Kernel& kernel) {
   return true;
 }
 
+/// Runs a kernel on copies of the arrays as it is and rewritten, and compares bits.
+inline void compare_rewritten(const weft::k::Program& program, const std::vector<Bytes>& arrays) {
+  const auto& data = program.data();
+  const weft::kernel::Kernel expanded = weft::kernel::expand(data.kernel);
+  const std::vector<Bytes> wanted = interpreted(expanded, arrays, data.programs);
+  for (const weft::kernel::VectorRegisters registers : {weft::kernel::VectorRegisters{16, 16}, {32, 16}, {64, 32}}) {
+    const weft::kernel::Kernel legal = weft::kernel::legalize(expanded, registers);
+    CHECK(flat(legal));
+    const std::vector<Bytes> got = interpreted(legal, arrays, data.programs);
+    for (size_t k = 0; k < got.size(); ++k) {
+      CAPTURE(program.name());
+      CAPTURE(k);
+      CAPTURE(registers.bytes);
+      CHECK(std::memcmp(got[k].data.data(), wanted[k].data.data(), got[k].data.size()) == 0);
+    }
+  }
+}
+
+/// Returns arrays of random numbers for a kernel's parameters.
+inline std::vector<Bytes> random_arrays(const weft::k::Program& program, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> reals;
+  std::uniform_int_distribution<int64_t> integers(0, 20);
+  std::vector<Bytes> out;
+  for (const weft::k::Param& p : program.params()) {
+    int64_t elements = 1;
+    for (const int64_t d : p.dims) elements *= d;
+    Bytes array{std::vector<char>(static_cast<size_t>(elements) * p.dtype.size()), elements};
+    for (int64_t i = 0; i < elements; ++i) {
+      const weft::Number n =
+          weft::is_float(p.dtype) ? weft::Number::of_real(reals(engine)) : weft::Number::of_int(integers(engine));
+      weft::kernel::write_element(array.data.data(), p.dtype, i, weft::kernel::round_to(n, p.dtype));
+    }
+    out.push_back(std::move(array));
+  }
+  return out;
+}
+
+/// Runs a kernel on arrays in the interpreter, and checks that it keeps its bits when it is rewritten.
 template <class... Vector>
 void run(const weft::k::Program& program, Vector&... arrays) {
-  const auto& data = program.data();
   std::vector<Bytes> before;
   const auto keep = [&](auto& v) {
     const char* bytes = reinterpret_cast<const char*>(v.data());
@@ -45,19 +85,7 @@ void run(const weft::k::Program& program, Vector&... arrays) {
   (keep(arrays), ...);
   void* const pointers[] = {arrays.data()...};
   program.interpret(pointers);
-  const weft::kernel::Kernel expanded = weft::kernel::expand(data.kernel);
-  const std::vector<Bytes> wanted = interpreted(expanded, before, data.programs);
-  for (const weft::kernel::VectorRegisters registers : {weft::kernel::VectorRegisters{16, 16}, {32, 16}, {64, 32}}) {
-    const weft::kernel::Kernel legal = weft::kernel::legalize(expanded, registers);
-    CHECK(flat(legal));
-    const std::vector<Bytes> got = interpreted(legal, before, data.programs);
-    for (size_t k = 0; k < got.size(); ++k) {
-      CAPTURE(program.name());
-      CAPTURE(k);
-      CAPTURE(registers.bytes);
-      CHECK(std::memcmp(got[k].data.data(), wanted[k].data.data(), got[k].data.size()) == 0);
-    }
-  }
+  compare_rewritten(program, before);
 }
 
 }  // namespace test_kernels

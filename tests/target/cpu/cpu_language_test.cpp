@@ -2,10 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <random>
 
-#include "kernel/checked_memory.h"
 #include "kernel/language/kernels.h"
+#include "kernel/language/random_program.h"
 #include "kernel/language/run.h"
 #include "target/target.h"
 
@@ -15,27 +14,10 @@ namespace k = weft::k;
 using test_kernels::Bytes;
 using weft::Dtype;
 
-/// Fills an array with numbers of its dtype.
-Bytes random_array(const k::Param& p, std::mt19937& engine) {
-  int64_t elements = 1;
-  for (const int64_t d : p.dims) elements *= d;
-  Bytes out{std::vector<char>(static_cast<size_t>(elements) * p.dtype.size()), elements};
-  std::normal_distribution<double> reals;
-  std::uniform_int_distribution<int64_t> integers(0, 20);
-  for (int64_t i = 0; i < elements; ++i) {
-    const weft::Number n =
-        weft::is_float(p.dtype) ? weft::Number::of_real(reals(engine)) : weft::Number::of_int(integers(engine));
-    weft::kernel::write_element(out.data.data(), p.dtype, i, weft::kernel::round_to(n, p.dtype));
-  }
-  return out;
-}
-
 /// Runs a kernel on random arrays by the interpreter and by the CPU target and compares bits.
 void compare(const k::Program& program, unsigned seed = 1) {
-  std::mt19937 engine(seed);
   const auto& data = program.data();
-  std::vector<Bytes> arrays;
-  for (const k::Param& p : data.params) arrays.push_back(random_array(p, engine));
+  std::vector<Bytes> arrays = test_kernels::random_arrays(program, seed);
   const std::vector<Bytes> wanted = test_kernels::interpreted(weft::kernel::expand(data.kernel), arrays, data.programs);
   weft::target::Target& cpu = weft::target::cpu();
   const weft::kernel::Kernel kernels[] = {data.kernel};
@@ -92,6 +74,10 @@ TEST_CASE("kernels of the language give the interpreter's bits on a CPU") {
                        test_kernels::attention(k::In<float, 2>(r[0]), k::In<float, 2>(r[1]), k::In<float, 2>(r[2]),
                                                k::Out<float, 2>(r[3]), k::Out<float, 1>(r[4]), 32, 24, causal);
                      }));
+}
+
+TEST_CASE("random kernels of the language give the interpreter's bits on a CPU") {
+  for (unsigned seed = 1; seed <= 60; ++seed) compare(test_kernels::RandomProgram(seed).make(), seed);
 }
 
 }  // namespace

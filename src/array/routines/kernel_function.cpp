@@ -1,6 +1,7 @@
 // weft/kernel_function.h: kernels are traced for the shapes of a call, and become nodes of the graph.
 #include "weft/kernel_function.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -86,6 +87,16 @@ std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& i
   return shapes;
 }
 
+/// Returns whether a call stores nothing: it has no programs, or its results no elements. Its function may then make no
+/// sense (tiles without elements), and is not called.
+bool stores_nothing(const Definition& d, const std::vector<Shape>& shapes, const Grid& grid) {
+  const auto none = [](const GridAxis& axis) { return axis.extent == 0; };
+  bool empty = true;
+  for (size_t k = 0; k < shapes.size(); ++k)
+    if (d.arrays[k].use != Use::in && num_elements(shapes[k]) > 0) empty = false;
+  return empty || std::any_of(grid.begin(), grid.end(), none);
+}
+
 Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
   if (!d.grid) refuse(d, "has no grid: give one by .grid");
   std::vector<Param> params;
@@ -95,9 +106,12 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
     params.push_back({d.arrays[k].use, d.arrays[k].dtype, dims});
     refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, row_major_strides(shapes[k])});
   }
-  const Grid grid = d.grid(refs, config.value.get());
-  Program program = k::trace(d.name, std::move(params), grid,
-                             [&](std::span<const AnyRef> arrays) { d.body(arrays, config.value.get()); });
+  Grid grid = d.grid(refs, config.value.get());
+  const bool nothing = stores_nothing(d, shapes, grid);
+  if (nothing) grid = {0};
+  Program program = k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
+    if (!nothing) d.body(arrays, config.value.get());
+  });
   graph::KernelProgram node{program.data().kernel, {}, program.programs()};
   for (size_t k = 0; k < shapes.size(); ++k)
     node.arrays.push_back({use_of(d.arrays[k].use), {shapes[k], d.arrays[k].dtype}});

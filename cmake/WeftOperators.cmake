@@ -38,8 +38,8 @@ weft_operator_lists()
 # target/KIND/generator_digest.h: what code in the cache on disk depends on beside the kernel it was made from (its
 # digest is of expanded operators): the sources of the code generator, and of the tile IR.
 function(weft_generator_digest kind)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.cpp
-                                      ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.h)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.cpp
+                                              ${PROJECT_SOURCE_DIR}/src/target/${kind}/codegen/*.h)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/src/kernel/tile.h ${PROJECT_SOURCE_DIR}/src/kernel/canonical.cpp
        ${PROJECT_BINARY_DIR}/generated/kernel/operator_list.h)
   if(kind STREQUAL "cuda")

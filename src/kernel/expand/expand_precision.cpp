@@ -27,7 +27,7 @@ bool keeps_relative_error(const Inst& inst) {
 }
 
 bool adds(const Inst& inst) {
-  if (inst.op == Op::reduce) return info(inst.reducer).kind == ReducerKind::sum;
+  if (inst.op == Op::reduce) return inst.blocks.empty() && info(inst.reducer).kind == ReducerKind::sum;
   return inst.op == Op::scalar &&
          (inst.scalar_op == ScalarOp::add || inst.scalar_op == ScalarOp::sub || inst.scalar_op == ScalarOp::fma);
 }
@@ -55,6 +55,8 @@ class Walk {
       }
       if (inst->op == Op::yield) continue;  // of a block: see the instruction that it belongs to
       if (inst->op == Op::matmul) sides(*inst);
+      else
+        for (const Block& inner : inst->blocks) whole(inner);
       const Precision wanted = of_arguments(*inst);
       for (Value v : inst->args)
         if (v != no_value) seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
@@ -68,6 +70,12 @@ class Walk {
       raise(made, precision_of(kernel_.types[static_cast<size_t>(made)].dtype));
       block(b);
     }
+  }
+
+  /// All bits of what the block of another instruction yields are seen.
+  void whole(const Block& b) {
+    for (const Value v : b.insts.back().args) raise(v, Precision::bits24);
+    block(b);
   }
 
   void raise(Value v, Precision wanted) {

@@ -24,7 +24,7 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 }  // namespace
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
-    : kernel_(kernel), general_(!kernel::is_basic(kernel)), variant_(variant), features_(features),
+    : kernel_(kernel), general_(kernel.any_size || !kernel::is_basic(kernel)), variant_(variant), features_(features),
       names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
   analyze(kernel.body);
   distribute_iterations();

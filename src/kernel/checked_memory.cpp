@@ -152,4 +152,11 @@ Number CheckedMemory::update(Ref ref, int64_t index, const std::function<Number(
   return old;
 }
 
+int64_t CheckedMemory::first_unwritten(Ref ref) const {
+  const Region& region = regions_[static_cast<size_t>(ref)];
+  for (size_t k = 0; k < region.writer.size(); ++k)
+    if (region.writer[k] == 0 && region.adder[k] == 0) return static_cast<int64_t>(k);
+  return -1;
+}
+
 }  // namespace weft::kernel

@@ -36,6 +36,8 @@ class Interpreter {
   Interpreter(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols)
       : kernel_(kernel), symbols_(symbols), memory_(kernel, buffers), values_(kernel.types.size()) {}
 
+  const CheckedMemory& memory() const { return memory_; }
+
   void run(int64_t program) {
     program_ = program;
     memory_.begin(program);
@@ -341,7 +343,7 @@ class Interpreter {
 }  // namespace
 
 void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
-               int64_t grid) {
+               int64_t grid, std::span<const Ref> results) {
   verify(kernel);
   const std::string where = "kernel " + kernel.name;
   if (buffers.size() != kernel.params.size())
@@ -352,6 +354,9 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) throw_failure(where, "a buffer has no memory");
   Interpreter interpreter(kernel, buffers, symbols);
   for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
+  for (const Ref ref : results)
+    if (const int64_t at = interpreter.memory().first_unwritten(ref); at >= 0)
+      throw_failure(where, fmt::format("no program writes element {} of parameter {}", at, ref));
 }
 
 }  // namespace weft::kernel

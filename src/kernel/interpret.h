@@ -12,8 +12,9 @@ struct HostBuffer {
   int64_t elements;
 };
 
-/// Runs a kernel, before or after `expand`. Before it, transcendental operators are those of the C library.
+/// Runs a kernel, before or after `expand`. Before it, transcendental operators are those of the C library. Each
+/// element of the parameters `results` must be written.
 void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
-               int64_t grid);
+               int64_t grid, std::span<const Ref> results = {});
 
 }  // namespace weft::kernel

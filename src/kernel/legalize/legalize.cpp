@@ -3,6 +3,7 @@
 #include "kernel/legalize/legalize.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,9 @@ namespace weft::kernel {
 
 Legalizer::Legalizer(const Kernel& kernel, const VectorRegisters& registers)
     : from_(kernel), registers_(registers), b_(kernel.name), is_stored_(stored_values(kernel)),
-      held_(kernel.types.size()) {}
+      held_(kernel.types.size()), uses_(kernel.types.size(), 0) {
+  count_uses(kernel.body);
+}
 
 Kernel Legalizer::run() {
   for (const Param& p : from_.params) b_.param(p.name, p.dtype, p.written);
@@ -28,12 +31,22 @@ Kernel Legalizer::run() {
   return out;
 }
 
+void Legalizer::count_uses(const Block& b) {
+  for (const Inst& inst : b.insts) {
+    for (const Value v : inst.args)
+      if (v != no_value) ++uses_[static_cast<size_t>(v)];
+    for (const Block& inner : inst.blocks) count_uses(inner);
+  }
+}
+
 void Legalizer::block(const Block& b) {
+  const Block* const outer = std::exchange(block_, &b);
   for (const Inst& inst : b.insts) {
     if (inst.op == Op::yield) break;
     b_.at(from_.lines[static_cast<size_t>(inst.line)].file, from_.lines[static_cast<size_t>(inst.line)].line);
     visit(inst);
   }
+  block_ = outer;
 }
 
 void Legalizer::visit(const Inst& inst) {

@@ -63,6 +63,7 @@ class Legalizer {
   std::vector<Value> scalars(const std::vector<Value>& list) const;
   std::vector<Ref> carried_buffers(std::span<const Value> initial);
   void carry_tiles(std::span<const Value> arguments, const std::vector<Ref>& buffers);
+  void count_uses(const Block& b);
   void next_tiles(const std::vector<Value>& next, const std::vector<Ref>& buffers);
   bool reads(Value v, Ref buffer, bool elsewhere) const;
 
@@ -105,6 +106,7 @@ class Legalizer {
   struct Panels;
   void dot(const Inst& inst);
   std::vector<Value> parts(const Panels& p, Value v, bool right);
+  bool may_overwrite(Value v) const;
   void pack_left(const Panels& p);
   void pack_right(const Panels& p);
   void multiply(const Panels& p, bool direct, bool splat);
@@ -128,7 +130,10 @@ class Legalizer {
   VectorRegisters registers_;
   Builder b_;
   std::vector<char> is_stored_;
-  std::vector<Held> held_;  // by value of the source
+  std::vector<Held> held_;                 // by value of the source
+  std::vector<int> uses_;                  // by value of the source: instructions that read it
+  const Block* block_ = nullptr;           // that is being rewritten
+  std::map<Value, const Block*> carried_;  // tiles that the loop around a block carries into it
   /// What is known within an open block of the new kernel.
   struct Frame {
     std::map<std::tuple<Value, size_t, std::vector<Value>, Value, int64_t>, Value> chunks;

@@ -9,8 +9,9 @@
 namespace weft::kernel {
 namespace {
 
-constexpr int64_t unroll = 4;       // steps of k in the innermost loop
-constexpr int64_t packed_rows = 8;  // rows of the right operand that are packed at once
+constexpr int64_t unroll = 4;         // steps of k in the innermost loop
+constexpr int64_t near_bytes = 1024;  // between rows of an operand that is read where it lies
+constexpr int64_t packed_rows = 8;    // rows of the right operand that are packed at once
 
 }  // namespace
 
@@ -41,6 +42,12 @@ Value Legalizer::tf32(Value v, bool tail) {
   return tail ? round(b_.sub(v, head)) : head;
 }
 
+/// Returns whether a result may lie in the memory of a tile: a loop carries it, and nothing else in the loop reads it.
+bool Legalizer::may_overwrite(Value v) const {
+  const auto carried = carried_.find(v);
+  return carried != carried_.end() && carried->second == block_ && uses_[static_cast<size_t>(v)] == 1;
+}
+
 void Legalizer::dot(const Inst& inst) {
   const Type &a = type(inst.args[0]), &c = inst.type;
   const size_t rank = c.dims.size();
@@ -48,7 +55,7 @@ void Legalizer::dot(const Inst& inst) {
   p.times = inst.precision == DotPrecision::tf32x3 ? 3 : 1;
   p.lanes = 2 * registers_.bytes / c.dtype.size();
   p.rows = registers_.count >= 32 ? 12 : 6;
-  p.to = scratch(c.dtype, c.dims);
+  p.to = may_overwrite(inst.args[2]) ? *held(inst.args[2]).view : scratch(c.dtype, c.dims);
   const Held& sum = held(inst.args[2]);
   const bool splat = sum.inst && sum.inst->op == Op::constant;
   if (!splat && !(sum.view && sum.view->whole() && sum.view->strides.back() == 1)) {
@@ -59,7 +66,10 @@ void Legalizer::dot(const Inst& inst) {
   p.packed = p.m > p.rows || !right || !right->whole() || right->strides.back() != 1 || !(right->dtype == c.dtype) ||
              inst.precision != DotPrecision::exact;
   const auto& left = held(inst.args[0]).view;
-  const bool direct = left && left->whole() && left->dtype == c.dtype && inst.precision == DotPrecision::exact;
+  // Each panel of columns reads all of the left operand: rows that lie far apart are packed if several do.
+  const bool near_rows = p.n <= 4 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
+  const bool direct =
+      left && left->whole() && left->dtype == c.dtype && near_rows && inst.precision == DotPrecision::exact;
   p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});
   p.right = p.packed ? scratch(c.dtype, {p.k * p.times, p.n}) : *right;
   const std::function<void()> nest = [&] {

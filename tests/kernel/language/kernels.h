@@ -42,7 +42,7 @@ void matmul_bias_relu(const k::In<T, 2>& a, const k::In<T, 2>& b, const k::In<fl
                       Tiles tile) {
   const auto m = k::ds(k::program_id(0) * tile.m, tile.m), n = k::ds(k::program_id(1) * tile.n, tile.n);
   k::Mut acc = k::zeros<float>({tile.m, tile.n});
-  k::loop(0, a.dim(1), tile.k, [&](k::Index i) { acc += k::dot(a(m, k::ds(i, tile.k)), b(k::ds(i, tile.k), n)); });
+  k::loop(0, a.dim(1), tile.k, [&](k::Index i) { acc = k::dot(a(m, k::ds(i, tile.k)), b(k::ds(i, tile.k), n), acc.get()); });
   c(m, n) = k::cast<T>(k::maximum(acc + k::row(bias(n)), 0.0));
 }
 

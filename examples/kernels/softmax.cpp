@@ -1,0 +1,73 @@
+// Softmax along rows: in three passes over memory, by the online recurrence (Milakov and Gimelshein, 2018), and with
+// the row as one tile.
+#include <cmath>
+
+#include "check.h"
+#include "weft/kernel_function.h"
+
+using namespace weft;
+
+int main() {
+  const int64_t rows = 65, columns = 1003;
+  const array x = check::normal({rows, columns}, 1), wanted = softmax(x, -1);
+  const auto rows_of = [](auto a, auto) { return k::Grid{a.dim(0)}; };
+  constexpr int64_t block = 256;
+
+  const auto passes =
+      k::kernel("softmax_three_passes", [](k::In<float, 2> a, k::Out<float, 2> b) {
+        const auto row = k::program_id(0);
+        const int64_t n = a.dim(1);
+        k::Mut most = k::full<float>({block}, -INFINITY), sum = k::zeros<float>({block});
+        k::loop(0, n, block, [&](k::Index i) { most = k::maximum(most, a(row, k::ds(i, block)).load(-INFINITY)); });
+        const auto m = k::max(most.get(), 0);
+        k::loop(0, n, block, [&](k::Index i) { sum += k::exp(a(row, k::ds(i, block)).load(-INFINITY) - m); });
+        const auto s = k::sum(sum.get(), 0);
+        k::loop(0, n, block, [&](k::Index i) {
+          const auto at = k::ds(i, block);
+          b(row, at) = k::exp(a(row, at) - m) / s;
+        });
+      }).grid(rows_of);
+  check::near("three passes", passes(x), wanted, 1e-6);
+
+  // One pass keeps the maximum and the sum of what is scaled by it; a second one writes.
+  const auto online = k::kernel("softmax_online", [](k::In<float, 2> a, k::Out<float, 2> b) {
+                        const auto row = k::program_id(0);
+                        const int64_t n = a.dim(1);
+                        k::Mut m = k::scalar<float>(-INFINITY), s = k::scalar<float>(0);
+                        k::loop(0, n, block, [&](k::Index i) {
+                          const auto v = a(row, k::ds(i, block)).load(-INFINITY);
+                          const auto larger = k::maximum(m, k::max(v, 0));
+                          s = s * k::exp(m - larger) + k::sum(k::exp(v - larger), 0);
+                          m = larger;
+                        });
+                        k::loop(0, n, block, [&](k::Index i) {
+                          const auto at = k::ds(i, block);
+                          b(row, at) = k::exp(a(row, at) - m) / s;
+                        });
+                      }).grid(rows_of);
+  check::near("online", online(x), wanted, 1e-6);
+
+  const auto whole = k::kernel("softmax", [](k::In<float, 2> a, k::Out<float, 2> b) {
+                       const auto row = k::program_id(0);
+                       const auto v = a(row, k::all).load();
+                       const auto e = k::exp(v - k::max(v, 0));
+                       b(row, k::all) = e / k::sum(e, 0);
+                     }).grid(rows_of);
+  check::near("a row as one tile", whole(x), wanted, 1e-6);
+
+  // Its derivative, as a kernel of its own: dx = y (g - sum of g y).
+  const auto backward = k::kernel("softmax_backward", [](k::In<float, 2> y, k::In<float, 2> g, k::Out<float, 2> dx) {
+                          const auto row = k::program_id(0);
+                          const auto out = y(row, k::all).load(), cotangent = g(row, k::all).load();
+                          dx(row, k::all) = out * (cotangent - k::sum(out * cotangent, 0));
+                        }).grid([](auto y, auto, auto) { return k::Grid{y.dim(0)}; });
+  const auto f = custom_vjp([&](const std::vector<array>& in) { return std::vector{whole(in[0])}; },
+                            [&](const std::vector<array>&, const std::vector<array>& g, const std::vector<array>& out) {
+                              return std::vector<array>{backward(out[0], g[0])};
+                            });
+  const array weights = check::normal({rows, columns}, 2);
+  const auto loss = [&](const std::vector<array>& in) { return std::vector{sum(f(in)[0] * weights)}; };
+  const auto plain = [&](const std::vector<array>& in) { return std::vector{sum(softmax(in[0], -1) * weights)}; };
+  check::near("its derivative", vjp(loss, {x}, {array(1.0f)}).second[0], vjp(plain, {x}, {array(1.0f)}).second[0],
+              1e-6);
+}

@@ -37,7 +37,7 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand"], ["operators"], ["routines", "legalize"], ["language"]],
+    "kernel": [[""], ["describe", "expand", "rules"], ["operators"], ["routines", "legalize"], ["language"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],
@@ -52,7 +52,8 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "kernel.h": "kernel", "kernel/erased.h": "kernel", "kernel/tile.h": "kernel",
+    "kernel.h": "kernel", **{f"kernel/{name}.h": "kernel" for name in ("erased", "tile", "slice", "functions", "order",
+                                                                                  "random")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",

@@ -1,6 +1,6 @@
 #pragma once
-// Typed handles of the kernel language: tiles, mutable tiles, references to arrays and slices of them. dtype and rank
-// are in the type, extents are known when the kernel is traced.
+// Typed values of the kernel language: tiles and variables, with their operators. dtype and rank are in the type,
+// extents are known when the kernel is traced. weft/kernel/slice.h has arrays and slices of them.
 #include <array>
 #include <concepts>
 #include <type_traits>
@@ -54,6 +54,67 @@ template <class T, int R>
 class Mut;
 template <class T, int R>
 class Part;
+template <class T, int R>
+class WritablePart;
+
+namespace detail {
+
+template <class T, int R>
+Tile<T, R> as_tile(const Tile<T, R>& v, Line) {
+  return v;
+}
+template <class T, int R>
+Tile<T, R> as_tile(const Mut<T, R>& v, Line at) {
+  return v.get(at);
+}
+template <class T, int R>
+Tile<T, R> as_tile(const Part<T, R>& v, Line at) {
+  return v.load(at);
+}
+
+}  // namespace detail
+
+/// A tile, a slice or a variable.
+template <class V>
+concept Value = requires(const V& v) {
+  detail::as_tile(v, Line{});
+};
+/// The tile that a value gives, its element and its rank.
+template <Value V>
+using TileOf = decltype(detail::as_tile(std::declval<const V&>(), Line{}));
+template <Value V>
+using ElementOf = typename TileOf<V>::Element;
+template <Value V>
+inline constexpr int rank_of = TileOf<V>::rank;
+
+namespace detail {
+
+/// Values that do not go together in an operator; a scalar goes with any rank.
+template <class A, class B>
+concept mismatched = Value<A> && Value<B> &&
+    (!std::same_as<ElementOf<A>, ElementOf<B>> || (rank_of<A> != rank_of<B> && rank_of<A> != 0 && rank_of<B> != 0));
+/// A value that does not go into a variable or a slice of elements T and R axes; a scalar fills them.
+template <class V, class T, int R>
+concept unfit = Value<V> &&(!std::same_as<ElementOf<V>, T> || (rank_of<V> != R && rank_of<V> != 0));
+
+template <class A, class B>
+constexpr void check_operands() {
+  static_assert(std::same_as<ElementOf<A>, ElementOf<B>>, "the operands have one element type: cast one of them");
+  static_assert(
+      !std::same_as<ElementOf<A>, ElementOf<B>> || rank_of<A> == rank_of<B> || rank_of<A> == 0 || rank_of<B> == 0,
+      "the operands have one rank: use row, col or expand_dims");
+}
+template <class V, class T, int R>
+constexpr void check_assigned() {
+  static_assert(std::same_as<ElementOf<V>, T>,
+                "the value has another element type than what it is assigned to: cast it");
+  static_assert(!std::same_as<ElementOf<V>, T> || rank_of<V> == R || rank_of<V> == 0,
+                "the value has another rank than what it is assigned to: use reshape, expand_dims or a reduction");
+}
+/// Returns an axis, counted from the back where it is negative. Throws std::invalid_argument where there is none.
+WEFT_API size_t axis_of(std::string_view what, const std::vector<int64_t>& dims, int axis, Line at);
+
+}  // namespace detail
 
 /// An operand of an operator, with the line where it stands. Made from tiles, slices (which it loads), variables,
 /// numbers and scalars of T; scalars repeat.
@@ -93,6 +154,12 @@ WEFT_API Any remainder(const Any& a, const Any& b, Line at);
 template <class T, int R>
 struct Operators {
   using Operand = At<T, R>;
+  /// A traced value is neither true nor false while the kernel is traced.
+  template <class D = void>
+  explicit operator bool() const {
+    static_assert(never<D>, "a traced value has no bool: use weft::k::when, if_else or where in place of C++'s if");
+    return false;
+  }
   friend Tile<T, R> operator+(const Operand& a, const Operand& b) { return binary<T, R>("add", a, b); }
   friend Tile<T, R> operator-(const Operand& a, const Operand& b) { return binary<T, R>("sub", a, b); }
   friend Tile<T, R> operator*(const Operand& a, const Operand& b) { return binary<T, R>("mul", a, b); }
@@ -137,16 +204,14 @@ class Tile : public detail::Operators<T, R> {
   template <class N>
   requires(R == 0 && std::is_arithmetic_v<N>) Tile(N number, Line at = Line::here())
       : any_(constant(detail::dtype_of<T>(), number, {}, at)) {}
+  /// Loads a slice; reads a variable.
+  Tile(const Part<T, R>& v, Line at = Line::here()) : any_(v.load(at).any()) {}
+  Tile(const Mut<T, R>& v, Line at = Line::here()) : any_(v.get(at).any()) {}
   const Any& any() const { return any_; }
-  /// Returns the extent of an axis.
-  int64_t dim(int axis, Line at = Line::here()) const { return any_.dims(at).at(static_cast<size_t>(axis)); }
-
-  /// A traced value has no truth when the kernel is traced.
-  template <class D = void>
-  explicit operator bool() const {
-    static_assert(detail::never<D>,
-                  "a traced value has no bool: use weft::k::when, if_else or where in place of C++'s if");
-    return false;
+  /// Returns the extent of an axis; -1 is the last one.
+  int64_t dim(int axis, Line at = Line::here()) const {
+    const std::vector<int64_t>& dims = any_.dims(at);
+    return dims[detail::axis_of("dim", dims, axis, at)];
   }
 
  private:
@@ -162,22 +227,51 @@ class Mut : public detail::Operators<T, R> {
  public:
   Mut(const Tile<T, R>& initial, Line at = Line::here()) : cell_(initial.any(), at) {}
   Mut(const Part<T, R>& initial, Line at = Line::here()) : cell_(initial.load(at).any(), at) {}
+  template <detail::unfit<T, R> V>
+  Mut(const V& initial, Line at = Line::here()) : cell_(detail::as_tile(initial, at).any(), at) {
+    detail::check_assigned<V, T, R>();
+  }
+  Mut(const Mut& initial, Line at = Line::here()) : cell_(initial.get(at).any(), at) {}
   Tile<T, R> get(Line at = Line::here()) const { return Tile<T, R>(cell_.get(at)); }
-  operator Tile<T, R>() const { return get(); }
+  // Assignments take At, which knows the line; that of another variable too.
+  Mut& operator=(const Mut& v) requires(detail::never<T>);
   Mut& operator=(const At<T, R>& v) {
     cell_.set(repeated(v), v.line);
     return *this;
   }
-  Mut& operator=(const Tile<T, R>& v) { return *this = At<T, R>(v, Line{}); }
-  Mut& operator=(const Mut& v) { return *this = At<T, R>(v, Line{}); }
   Mut& operator+=(const At<T, R>& v) { return *this = At<T, R>(changed("add", v), v.line); }
   Mut& operator-=(const At<T, R>& v) { return *this = At<T, R>(changed("sub", v), v.line); }
   Mut& operator*=(const At<T, R>& v) { return *this = At<T, R>(changed("mul", v), v.line); }
   Mut& operator/=(const At<T, R>& v) {
     return *this = At<T, R>(Tile<T, R>(detail::quotient(cell_.get(v.line), v.any, v.line)), v.line);
   }
+  template <detail::unfit<T, R> V>
+  Mut& operator=(const V&) {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  Mut& operator+=(const V&) {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  Mut& operator-=(const V&) {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  Mut& operator*=(const V&) {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  Mut& operator/=(const V&) {
+    return unfit<V>();
+  }
 
  private:
+  template <class V>
+  Mut& unfit() {
+    detail::check_assigned<V, T, R>();
+    return *this;
+  }
   Tile<T, R> changed(std::string_view op, const At<T, R>& v) const {
     return Tile<T, R>(apply(op, std::array{cell_.get(v.line), v.any}, v.line));
   }
@@ -191,173 +285,81 @@ template <class T, int R>
 Mut(Tile<T, R>) -> Mut<T, R>;
 template <class T, int R>
 Mut(Part<T, R>) -> Mut<T, R>;
-
-/// `size` elements of an axis from `start` on, `step` apart.
-struct Ds {
-  Span span;
-};
-inline Ds ds(int64_t start, int64_t size, int64_t step = 1) { return {{.first = start, .size = size, .step = step}}; }
-inline Ds ds(const Index& start, int64_t size, int64_t step = 1) {
-  return {{.start = start.any(), .size = size, .step = step}};
-}
-template <class T>
-requires std::same_as<T, Mut<i64, 0>> Ds ds(const T& start, int64_t size, int64_t step = 1, Line at = Line::here()) {
-  return ds(start.get(at), size, step);
-}
-/// All elements of an axis, `x(all, i)`; and the reduction of a tile of bool, `all(tile, axis)`.
-struct All {
-  template <int R>
-  Tile<bool, R - 1> operator()(const Tile<bool, R>& v, int axis, Line at = Line::here()) const {
-    return Tile<bool, R - 1>(reduce("all", v.any(), axis, at));
-  }
-  template <int R>
-  Tile<bool, 0> operator()(const Tile<bool, R>& v, Line at = Line::here()) const {
-    Any left = v.any();
-    for (int axis = R; axis-- > 0;) left = reduce("all", left, axis, at);
-    return Tile<bool, 0>(left);
-  }
-};
-inline constexpr All all{};
+template <class T, int R>
+Mut(WritablePart<T, R>) -> Mut<T, R>;
 
 namespace detail {
-
-template <class S>
-inline constexpr bool keeps_axis = std::same_as<S, Ds> || std::same_as<S, All>;
-template <class S>
-concept subscript = keeps_axis<S> || std::same_as<S, Index> || std::same_as<S, Mut<i64, 0>> || std::integral<S>;
-
-inline Span span_of(const Ds& s, Line) { return s.span; }
-inline Span span_of(All, Line) { return {.whole = true}; }
-inline Span span_of(const Index& i, Line) { return {.start = i.any(), .squeezed = true}; }
-inline Span span_of(const Mut<i64, 0>& i, Line at) { return {.start = i.get(at).any(), .squeezed = true}; }
-template <std::integral N>
-Span span_of(N i, Line) {
-  return {.first = static_cast<int64_t>(i), .squeezed = true};
+template <class A, class B>
+TileOf<A> mismatch() {
+  check_operands<A, B>();
+  return TileOf<A>();
 }
-
 }  // namespace detail
 
-/// A slice of an array: as an operand it is loaded; assigned to, it is stored. Elements outside of the array load as 0
-/// and are not stored.
-template <class T, int R>
-class Part : public detail::Operators<T, R> {
- public:
-  Part(AnyRef ref, std::vector<Span> spans) : ref_(std::move(ref)), spans_(std::move(spans)) {}
-  Tile<T, R> load(Line at = Line::here()) const { return Tile<T, R>(k::load(ref_, spans_, {}, at)); }
-  /// Loads with `other` outside of the array.
-  template <class N>
-  requires std::is_arithmetic_v<N> Tile<T, R> load(N other, Line at = Line::here())
-  const { return Tile<T, R>(k::load(ref_, spans_, {.other = other}, at)); }
-  /// Loads where the mask is true; `other` elsewhere.
-  Tile<T, R> load(const Tile<bool, R>& mask, Scalar other = 0, Cache cache = Cache::usual,
-                  Line at = Line::here()) const {
-    return Tile<T, R>(k::load(ref_, spans_, {.mask = mask.any(), .other = other, .cache = cache}, at));
-  }
-  Tile<T, R> load(Cache cache, Line at = Line::here()) const {
-    return Tile<T, R>(k::load(ref_, spans_, {.cache = cache}, at));
-  }
-  /// Stores where the mask is true.
-  void store(const At<T, R>& v, const Tile<bool, R>& mask, Cache cache = Cache::usual) const {
-    k::store(ref_, spans_, v.any, {.mask = mask.any(), .cache = cache}, v.line);
-  }
-  void store(const At<T, R>& v, Cache cache = Cache::usual) const {
-    k::store(ref_, spans_, v.any, {.cache = cache}, v.line);
-  }
-  const Part& operator=(const At<T, R>& v) const {
-    store(v);
-    return *this;
-  }
-  const Part& operator=(const Part& v) const { return *this = At<T, R>(v); }
-  const Part& operator+=(const At<T, R>& v) const { return update("add", v); }
-  const Part& operator-=(const At<T, R>& v) const { return update("sub", v); }
-  const Part& operator*=(const At<T, R>& v) const { return update("mul", v); }
-  operator Tile<T, R>() const { return load(); }
-
- private:
-  const Part& update(std::string_view op, const At<T, R>& v) const {
-    k::store(ref_, spans_, apply(op, std::array{k::load(ref_, spans_, {}, v.line), v.any}, v.line), {}, v.line);
-    return *this;
-  }
-  AnyRef ref_;
-  std::vector<Span> spans_;
-};
-
-/// A reference to an array of R axes of elements T, or to a view of one.
-template <class T, int R>
-class Ref {
- public:
-  static constexpr int rank = R;
-  using Element = T;
-  explicit Ref(AnyRef ref) : ref_(std::move(ref)) {}
-  const AnyRef& any() const { return ref_; }
-  int64_t dim(int axis) const { return ref_.dims.at(static_cast<size_t>(axis)); }
-
-  /// Returns a slice: for each axis ds(start, size), all, or one index, which drops the axis.
-  template <detail::subscript... S>
-  auto operator()(const S&... subscripts) const {
-    static_assert(sizeof...(S) == R, "a slice has one subscript for each axis of the array");
-    constexpr int left = (0 + ... + static_cast<int>(detail::keeps_axis<S>));
-    return Part<T, left>(ref_, {detail::span_of(subscripts, Line{})...});
-  }
-
-  /// Returns the view with its axes in another order, or repeated to another shape.
-  Ref permute(const std::array<int, static_cast<size_t>(R)>& axes, Line at = Line::here()) const {
-    return Ref(ref_.permute({axes.begin(), axes.end()}, at));
-  }
-  template <size_t N>
-  Ref<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
-    return Ref<T, static_cast<int>(N)>(ref_.broadcast({shape, shape + N}, at));
-  }
-
- protected:
-  AnyRef ref_;
-};
-
-/// Arrays of a kernel: read; written; both.
-template <class T, int R>
-struct In : Ref<T, R> {
-  static constexpr Use use = Use::in;
-  using Ref<T, R>::Ref;
-};
-template <class T, int R>
-struct Out : Ref<T, R> {
-  static constexpr Use use = Use::out;
-  using Ref<T, R>::Ref;
-};
-template <class T, int R>
-struct InOut : Ref<T, R> {
-  static constexpr Use use = Use::in_out;
-  using Ref<T, R>::Ref;
-};
-
-namespace detail {
-
-template <class T, int R>
-Tile<T, R> as_tile(const Tile<T, R>& v, Line) {
-  return v;
+// Operators of values that do not go together: they say why.
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator+(const A&, const B&) {
+  return detail::mismatch<A, B>();
 }
-template <class T, int R>
-Tile<T, R> as_tile(const Mut<T, R>& v, Line at) {
-  return v.get(at);
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator-(const A&, const B&) {
+  return detail::mismatch<A, B>();
 }
-template <class T, int R>
-Tile<T, R> as_tile(const Part<T, R>& v, Line at) {
-  return v.load(at);
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator*(const A&, const B&) {
+  return detail::mismatch<A, B>();
 }
-
-}  // namespace detail
-
-/// A tile, a slice or a variable.
-template <class V>
-concept Value = requires(const V& v) {
-  detail::as_tile(v, Line{});
-};
-/// The tile that a value gives, its element and its rank.
-template <Value V>
-using TileOf = decltype(detail::as_tile(std::declval<const V&>(), Line{}));
-template <Value V>
-using ElementOf = typename TileOf<V>::Element;
-template <Value V>
-inline constexpr int rank_of = TileOf<V>::rank;
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator/(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator%(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator&(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator|(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator^(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator<<(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator>>(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator==(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator!=(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator<(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator<=(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator>(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
+template <class A, detail::mismatched<A> B>
+TileOf<A> operator>=(const A&, const B&) {
+  return detail::mismatch<A, B>();
+}
 
 }  // namespace weft::k

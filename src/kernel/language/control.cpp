@@ -28,61 +28,80 @@ Value bool_scalar(Trace& t, std::string_view what, const Any& condition, Line at
 Value index_scalar(Trace& t, std::string_view what, const Any& v, Line at) {
   const Value n = t.value(v, at);
   if (!(t.builder.type(n) == Type{int64, {}}))
-    t.refuse(at, fmt::format("{}: {} is no int64 scalar", what, text(t.builder.type(n))));
+    t.refuse(at, fmt::format("{}: a bound is {}, no int64 scalar: cast it to int64", what, text(t.builder.type(n))));
   return n;
+}
+
+/// Throws where a block has changed variables that it only reads.
+void check_unchanged(Trace& t, std::string_view what, const std::vector<size_t>& slots,
+                     const std::vector<Value>& before, Line at) {
+  if (t.variables(slots) != before) t.refuse(at, fmt::format("{} assigns a variable: assign it in the body", what));
 }
 
 }  // namespace
 
 Cell::Cell(const Any& initial, Line at) {
-  Trace& t = Trace::current("Mut");
+  Trace& t = Trace::current("Mut", at);
   trace_ = t.serial;
   slot_ = t.cells.size();
-  t.cells.push_back({t.value(initial, at), true});
+  t.cells.push_back({t.value(initial, at)});
 }
 
 Cell::~Cell() {
   if (Trace* t = Trace::of_thread(); t && t->serial == trace_) t->cells[slot_].lives = false;
 }
 
+namespace {
+
+/// Returns a variable of the trace whose block is open.
+Trace::Variable& variable(Trace& t, uint64_t trace, size_t slot, Line at) {
+  if (t.serial != trace) t.refuse(at, "a variable of another kernel is used: declare one in this kernel");
+  if (t.cells[slot].left)
+    t.refuse(at, "a variable that a loop or a condition made is used after it: declare it before the loop");
+  return t.cells[slot];
+}
+
+}  // namespace
+
 Any Cell::get(Line at) const {
-  Trace& t = Trace::current("Mut");
-  if (t.serial != trace_) t.refuse(at, "a variable of another kernel is used");
-  return t.any(t.cells[slot_].value);
+  Trace& t = Trace::current("Mut", at, true);
+  return t.any(variable(t, trace_, slot_, at).value);
 }
 
 void Cell::set(const Any& v, Line at) {
-  Trace& t = Trace::current("Mut");
-  if (t.serial != trace_) t.refuse(at, "a variable of another kernel is assigned");
-  const Value next = t.value(v, at), now = t.cells[slot_].value;
-  if (!(t.builder.type(next) == t.builder.type(now)))
+  Trace& t = Trace::current("an assignment to a variable", at);
+  Trace::Variable& own = variable(t, trace_, slot_, at);
+  const Value next = t.value(v, at);
+  if (!(t.builder.type(next) == t.builder.type(own.value)))
     t.refuse(at, fmt::format("a variable of {} is assigned {}: a variable keeps its shape and dtype",
-                             text(t.builder.type(now)), text(t.builder.type(next))));
-  t.cells[slot_].value = next;
+                             text(t.builder.type(own.value)), text(t.builder.type(next))));
+  own.value = next;
 }
 
 void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body, const LoopOptions& options,
           Line at) {
-  Trace& t = Trace::current("loop");
+  Trace& t = Trace::current("loop", at);
   static_cast<void>(options);
-  if (step < 1) t.refuse(at, fmt::format("loop: the step is {}: it is positive", step));
+  if (step < 1) t.refuse(at, fmt::format("loop: the step is {}: give 1 or more", step));
   const Value from = index_scalar(t, "loop", lo, at), to = index_scalar(t, "loop", hi, at);
   const Known begin = t.known(from), end = t.known(to);
-  const std::vector<Value> initial = t.variables();
+  const std::vector<size_t> slots = t.living();
+  const std::vector<Value> initial = t.variables(slots);
   const std::vector<Value> last =
       t.at(at).loop(from, to, t.index(step), initial, [&](Value i, const std::vector<Value>& carried) {
-        t.set_variables(carried);
+        t.set_variables(slots, carried);
         const int64_t divisor = std::gcd(begin.low == begin.high ? begin.low : begin.divisor, step);
         t.learn(i, {begin.low, end.high == INT64_MAX ? INT64_MAX : end.high - 1, std::max<int64_t>(divisor, 1)});
         if (begin.low == begin.high && end.low == end.high && end.high > begin.low)
           t.learn(i, {begin.low, begin.low + (end.high - 1 - begin.low) / step * step, 1});
         t.in_block([&] { body(t.any(i)); });
-        return t.variables();
+        return t.variables(slots);
       });
-  t.set_variables(last);
+  t.set_variables(slots, last);
 }
 
 void when(const Any& condition, const std::function<void()>& body, Line at) {
+  bool_scalar(Trace::current("when", at), "when", condition, at);
   if_else(
       condition,
       [&] {
@@ -94,12 +113,13 @@ void when(const Any& condition, const std::function<void()>& body, Line at) {
 
 std::vector<Any> if_else(const Any& condition, const std::function<std::vector<Any>()>& then,
                          const std::function<std::vector<Any>()>& otherwise, Line at) {
-  Trace& t = Trace::current("if_else");
+  Trace& t = Trace::current("if_else", at);
   const Value chosen = bool_scalar(t, "if_else", condition, at);
-  const std::vector<Value> before = t.variables();
+  const std::vector<size_t> slots = t.living();
+  const std::vector<Value> before = t.variables(slots);
   std::optional<std::vector<Type>> types;  // of the values of the function that ran first
   const auto run = [&](const std::function<std::vector<Any>()>& body) {
-    t.set_variables(before);
+    t.set_variables(slots, before);
     std::vector<Value> out;
     std::vector<Type> own;
     t.in_block([&] {
@@ -108,66 +128,71 @@ std::vector<Any> if_else(const Any& condition, const std::function<std::vector<A
     if (!types) types = own;
     for (size_t k = 0; k < std::max(own.size(), types->size()); ++k)
       if (own.size() != types->size() || !(own[k] == (*types)[k]))
-        t.refuse(at, fmt::format("if_else: value {} is {} or {}", k, k < types->size() ? text((*types)[k]) : "missing",
+        t.refuse(at, fmt::format("if_else: value {} is {} or {}: both functions return the same types", k,
+                                 k < types->size() ? text((*types)[k]) : "missing",
                                  k < own.size() ? text(own[k]) : "missing"));
-    const std::vector<Value> after = t.variables();
+    const std::vector<Value> after = t.variables(slots);
     out.insert(out.end(), after.begin(), after.end());
     return out;
   };
   const std::vector<Value> results = t.at(at).branch(
       chosen, [&] { return run(then); }, [&] { return run(otherwise); });
   const size_t given = types->size();
-  t.set_variables({results.begin() + static_cast<std::ptrdiff_t>(given), results.end()});
+  t.set_variables(slots, {results.begin() + static_cast<std::ptrdiff_t>(given), results.end()});
   std::vector<Any> out;
   for (size_t k = 0; k < given; ++k) out.push_back(t.any(results[k]));
   return out;
 }
 
 void while_(const std::function<Any()>& condition, const std::function<void()>& body, Line at) {
-  Trace& t = Trace::current("while_");
-  const std::vector<Value> initial = t.variables();
+  Trace& t = Trace::current("while_", at);
+  const std::vector<size_t> slots = t.living();
+  const std::vector<Value> initial = t.variables(slots);
   const std::vector<Value> last = t.at(at).while_loop(
       initial,
       [&](const std::vector<Value>& carried) {
-        t.set_variables(carried);
+        t.set_variables(slots, carried);
         Value holds = kernel::no_value;
         t.in_block([&] { holds = bool_scalar(t, "while_", condition(), at); });
+        check_unchanged(t, "while_: the condition", slots, carried, at);
         return holds;
       },
       [&](const std::vector<Value>& carried) {
-        t.set_variables(carried);
+        t.set_variables(slots, carried);
         t.in_block(body);
-        return t.variables();
+        return t.variables(slots);
       });
-  t.set_variables(last);
+  t.set_variables(slots, last);
 }
 
 void print(const std::string& message, std::span<const Any> values, Line at) {
-  Trace& t = Trace::current("print");
+  Trace& t = Trace::current("print", at);
   std::vector<Value> list;
   for (const Any& v : values) list.push_back(t.value(v, at));
   t.at(at).print(message, list);
 }
 
 void assert_(const Any& condition, const std::string& message, Line at) {
-  Trace& t = Trace::current("assert_");
+  Trace& t = Trace::current("assert_", at);
   const Value v = t.value(condition, at);
   if (!(t.builder.type(v).dtype == bool_))
-    t.refuse(at, fmt::format("assert_: the condition is {}, not a bool", text(t.builder.type(v))));
+    t.refuse(at, fmt::format("assert_: the condition is {}, not a bool: compare it", text(t.builder.type(v))));
   t.at(at).assert_(v, message);
 }
 
 Any program(int axis, Line at) {
-  Trace& t = Trace::current("program_id");
+  Trace& t = Trace::current("program_id", at);
   if (axis < 0 || static_cast<size_t>(axis) >= t.grid.size())
-    t.refuse(at, fmt::format("program_id: the grid has no axis {}: it has {}", axis, t.grid.size()));
+    t.refuse(at,
+             fmt::format("program_id: the grid has no axis {}: give one of its {}, from 0 on", axis, t.grid.size()));
   return {t.ids[static_cast<size_t>(axis)], t.serial, 0};
 }
 
 int64_t num_programs(int axis, Line at) {
-  Trace& t = Trace::current("num_programs");
+  Trace& t = Trace::current("num_programs", at);
   if (axis < 0 || static_cast<size_t>(axis) >= t.grid.size())
-    t.refuse(at, fmt::format("num_programs: the grid has no axis {}: it has {}", axis, t.grid.size()));
+    t.refuse(at,
+             fmt::format("num_programs: the grid has no axis {}: give one of its {}, from 0 on", axis, t.grid.size()));
   return t.grid[static_cast<size_t>(axis)].extent;
 }
 

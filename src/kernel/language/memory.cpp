@@ -1,6 +1,7 @@
 // Accesses to arrays. A slice is one load or store with limits where its beginning is known not to be negative; any
 // other access computes the address of each element.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-Number number_of(Scalar s, Dtype t) {
+Number element_of(Scalar s, Dtype t) {
   const Number n = s.integral ? Number::of_int(s.i) : Number::of_real(s.f);
   return kernel::round_to(n, t);
 }
@@ -29,19 +30,23 @@ struct Axis {
   bool never_below = false, never_above = false;  // no element lies outside of the array
 };
 
+void check_own(const Trace& t, std::string_view what, const AnyRef& ref, Line at) {
+  if (ref.trace != t.serial)
+    t.refuse(at, fmt::format("{}: an array of another kernel is used: give it to this kernel as a parameter", what));
+}
+
 class Slice {
  public:
   Slice(Trace& t, std::string_view what, const AnyRef& ref, std::span<const Span> spans, Line at)
       : t_(t), b_(t.at(at)), ref_(ref) {
-    if (ref.trace != t.serial) t.refuse(at, fmt::format("{}: a reference of another kernel is used", what));
+    check_own(t, what, ref, at);
     if (spans.size() != ref.dims.size())
       t.refuse(at, fmt::format("{}: {} indices for an array of {} axes, [{}]: give one for each", what, spans.size(),
                                ref.dims.size(), fmt::join(ref.dims, ",")));
     for (size_t k = 0; k < spans.size(); ++k) axes_.push_back(axis(what, spans[k], k, at));
     for (const Axis& a : axes_)
       if (!a.squeezed) dims_.push_back(a.size);
-    if (dims_.size() > kernel::most_axes)
-      t.refuse(at, fmt::format("{}: a tile has at most four axes, not {}", what, dims_.size()));
+    check_extents(t, what, dims_, at);
   }
 
   const Dims& dims() const { return dims_; }
@@ -116,13 +121,19 @@ class Slice {
     a.size = span.whole ? a.extent : span.squeezed ? 1 : span.size;
     a.step = span.whole ? 1 : span.step;
     if (a.size < 1 || a.step == 0)
-      t_.refuse(at, fmt::format("{}: axis {}: {} elements by steps of {}: both are wanted, a size of 1 at least", what,
-                                k, a.size, a.step));
+      t_.refuse(at,
+                fmt::format("{}: {} elements by steps of {} of axis {} of [{}]: give a size of 1 or more and a step "
+                            "that is not 0",
+                            what, a.size, a.step, k, fmt::join(ref_.dims, ",")));
     a.start = span.start ? t_.value(span.start, at) : t_.index(span.whole ? 0 : span.first);
     if (!(b_.type(a.start) == Type{int64, {}}))
-      t_.refuse(at, fmt::format("{}: axis {} begins at {}, not at an int64 scalar", what, k, text(b_.type(a.start))));
+      t_.refuse(at, fmt::format("{}: axis {} begins at {}, not at an int64 scalar: cast or reduce it", what, k,
+                                text(b_.type(a.start))));
     const Known start = t_.known(a.start);
-    const int64_t reach = (a.size - 1) * a.step;
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(a.size - 1, a.step, &reach))
+      t_.refuse(at, fmt::format("{}: {} elements by steps of {} of axis {} of [{}] reach too far: take fewer", what,
+                                a.size, a.step, k, fmt::join(ref_.dims, ",")));
     const auto plus = [](int64_t x, int64_t y) {
       int64_t sum = 0;
       return __builtin_add_overflow(x, y, &sum) ? (y > 0 ? INT64_MAX : INT64_MIN) : sum;
@@ -132,7 +143,8 @@ class Slice {
         a.step == 1 && start.divisor % a.size == 0 && a.extent % a.size == 0 && start.high < a.extent;
     a.never_above = whole_parts || plus(start.high, std::max<int64_t>(0, reach)) < a.extent;
     if (start.low == start.high && a.squeezed && !(a.never_below && a.never_above))
-      t_.refuse(at, fmt::format("{}: axis {} has no element {}: it has {}", what, k, start.low, a.extent));
+      t_.refuse(at, fmt::format("{}: axis {} of [{}] has no element {}: it has {}", what, k, fmt::join(ref_.dims, ","),
+                                start.low, a.extent));
     return a;
   }
 
@@ -156,7 +168,8 @@ class Slice {
 
 void check_written(Trace& t, std::string_view what, const AnyRef& ref, Line at) {
   const auto k = static_cast<size_t>(ref.param);
-  if (ref.trace == t.serial && k < t.params.size() && t.params[k].use == Use::in)
+  check_own(t, what, ref, at);
+  if (k < t.params.size() && t.params[k].use == Use::in)
     t.refuse(at, fmt::format("{}: array {} is an input: declare it as Out or InOut to write it", what, k));
 }
 
@@ -165,8 +178,8 @@ Value mask_of(Trace& t, std::string_view what, const Access& access, const Dims&
   if (!access.mask) return exists;
   Value mask = t.value(access.mask, at);
   if (!(t.builder.type(mask).dtype == bool_) || (t.builder.type(mask).rank() > 0 && t.builder.type(mask).dims != dims))
-    t.refuse(at,
-             fmt::format("{}: the mask is {}, not bool[{}]", what, text(t.builder.type(mask)), fmt::join(dims, ",")));
+    t.refuse(at, fmt::format("{}: the mask is {}, not bool[{}]: give it the shape of the elements", what,
+                             text(t.builder.type(mask)), fmt::join(dims, ",")));
   if (!dims.empty()) mask = t.builder.broadcast(mask, dims);
   return exists == kernel::no_value ? mask : t.builder.scalar(ScalarOp::bit_and, {exists, mask});
 }
@@ -178,23 +191,29 @@ Value fitting(Trace& t, std::string_view what, const Any& v, Dtype dtype, const 
   if (!(type.dtype == dtype))
     t.refuse(at, fmt::format("{}: {} goes into an array of {}: cast it", what, text(type), dtype_name(dtype)));
   if (type.rank() != 0 && type.dims != dims)
-    t.refuse(at, fmt::format("{}: {} goes into a slice of [{}]", what, text(type), fmt::join(dims, ",")));
+    t.refuse(at, fmt::format("{}: {} goes into elements of shape [{}]: give it this shape, or a scalar", what,
+                             text(type), fmt::join(dims, ",")));
   return dims.empty() ? value : t.builder.broadcast(value, dims);
 }
 
 /// The addresses of elements at positions along each axis, which broadcast together.
 Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref, std::span<const Any> position,
                               Dims& dims, Line at) {
-  if (ref.trace != t.serial) t.refuse(at, fmt::format("{}: a reference of another kernel is used", what));
+  check_own(t, what, ref, at);
   if (position.size() != ref.dims.size() || position.empty())
-    t.refuse(at, fmt::format("{}: {} positions for an array of {} axes", what, position.size(), ref.dims.size()));
+    t.refuse(at, fmt::format("{}: {} positions for an array of {} axes, [{}]: give one for each", what, position.size(),
+                             ref.dims.size(), fmt::join(ref.dims, ",")));
   kernel::Builder& b = t.at(at);
+  std::vector<Value> values;
+  for (const Any& p : position) values.push_back(t.value(p, at));
+  common_shape(t, fmt::format("{}: positions", what), values, at);
   Slice::Addresses out{t.index(ref.offset), kernel::no_value};
   Any sum = t.any(out.index), mask;
   const Line none = at;
   for (size_t k = 0; k < position.size(); ++k) {
     if (!is_integer(t.type(position[k], at).dtype))
-      t.refuse(at, fmt::format("{}: position {} is {}, no integer tile", what, k, text(t.type(position[k], at))));
+      t.refuse(at,
+               fmt::format("{}: position {} is {}, no integer tile: cast it", what, k, text(t.type(position[k], at))));
     const Any coordinate = cast(position[k], int64, at);
     const auto number = [&](int64_t v) { return constant(int64, v, {}, none); };
     const Any inside = apply("bit_and",
@@ -213,10 +232,10 @@ Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref
 }  // namespace
 
 Any load(const AnyRef& ref, std::span<const Span> spans, const Access& access, Line at) {
-  Trace& t = Trace::current("load");
+  Trace& t = Trace::current("load", at);
   Slice slice(t, "load", ref, spans, at);
   kernel::Builder& b = t.at(at);
-  const Number other = number_of(access.other, ref.dtype);
+  const Number other = element_of(access.other, ref.dtype);
   if (!slice.plain()) {
     const Slice::Addresses from = slice.addresses();
     return t.any(b.gather(ref.param, from.index, mask_of(t, "load", access, slice.dims(), from.mask, at), other));
@@ -228,14 +247,17 @@ Any load(const AnyRef& ref, std::span<const Span> spans, const Access& access, L
 }
 
 void store(const AnyRef& ref, std::span<const Span> spans, const Any& v, const Access& access, Line at) {
-  Trace& t = Trace::current("store");
+  Trace& t = Trace::current("store", at);
   check_written(t, "store", ref, at);
   Slice slice(t, "store", ref, spans, at);
   kernel::Builder& b = t.at(at);
   const Value value = fitting(t, "store", v, ref.dtype, slice.dims(), at);
   for (size_t k = 0; k < slice.dims().size(); ++k)
     if (slice.dims()[k] > 1 && slice.strides()[k] == 0)
-      t.refuse(at, "store: several elements go to one position, in a view that repeats an axis");
+      t.refuse(at,
+               fmt::format("store: several elements of [{}] go to one position of a view that repeats an axis: store "
+                           "one of them",
+                           fmt::join(slice.dims(), ",")));
   if (access.mask || !slice.plain()) {
     const Slice::Addresses to = slice.addresses();
     return b.scatter(ref.param, value, to.index, mask_of(t, "store", access, slice.dims(), to.mask, at));
@@ -244,15 +266,15 @@ void store(const AnyRef& ref, std::span<const Span> spans, const Any& v, const A
 }
 
 Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access, Line at) {
-  Trace& t = Trace::current("gather");
+  Trace& t = Trace::current("gather", at);
   Dims dims;
   const Slice::Addresses from = positions_of(t, "gather", ref, position, dims, at);
   return t.any(t.at(at).gather(ref.param, from.index, mask_of(t, "gather", access, dims, from.mask, at),
-                               number_of(access.other, ref.dtype)));
+                               element_of(access.other, ref.dtype)));
 }
 
 void scatter(const AnyRef& ref, std::span<const Any> position, const Any& v, const Access& access, Line at) {
-  Trace& t = Trace::current("scatter");
+  Trace& t = Trace::current("scatter", at);
   check_written(t, "scatter", ref, at);
   Dims dims;
   const Slice::Addresses to = positions_of(t, "scatter", ref, position, dims, at);
@@ -262,31 +284,29 @@ void scatter(const AnyRef& ref, std::span<const Any> position, const Any& v, con
 
 Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& v, const Any& mask,
            Line at) {
-  Trace& t = Trace::current("atomic");
+  Trace& t = Trace::current("atomic", at);
   check_written(t, "atomic", ref, at);
   Dims dims;
   const Slice::Addresses to = positions_of(t, "atomic", ref, position, dims, at);
   const Value value = fitting(t, "atomic", v, ref.dtype, dims, at);
   const Value chosen = mask_of(t, "atomic", {.mask = mask}, dims, to.mask, at);
   if (op == "exchange") return t.any(t.at(at).exchange_memory(ref.param, value, to.index, chosen));
-  const bool numbers = op == "add" || op == "min" || op == "max",
-             bits = op == "bit_and" || op == "bit_or" || op == "bit_xor";
-  if (!numbers && !bits)
+  static constexpr std::pair<std::string_view, ScalarOp> atomics[] = {
+      {"add", ScalarOp::add},         {"min", ScalarOp::min},       {"max", ScalarOp::max},
+      {"bit_and", ScalarOp::bit_and}, {"bit_or", ScalarOp::bit_or}, {"bit_xor", ScalarOp::bit_xor}};
+  const auto* row = std::find_if(std::begin(atomics), std::end(atomics), [&](const auto& a) { return a.first == op; });
+  if (row == std::end(atomics))
     t.refuse(at, fmt::format("atomic: there is no atomic '{}': add, min, max, bit_and, bit_or, bit_xor, exchange", op));
-  if (ref.dtype == bool_ || (bits && !is_integer(ref.dtype)))
-    t.refuse(at, fmt::format("atomic: {} is not defined on {}", op, dtype_name(ref.dtype)));
-  const ScalarOp which = op == "add"       ? ScalarOp::add
-                         : op == "min"     ? ScalarOp::min
-                         : op == "max"     ? ScalarOp::max
-                         : op == "bit_and" ? ScalarOp::bit_and
-                         : op == "bit_or"  ? ScalarOp::bit_or
-                                           : ScalarOp::bit_xor;
+  const ScalarOp which = row->second;
+  if (ref.dtype == bool_ || !kernel::takes(kernel::info(which), ref.dtype))
+    t.refuse(at,
+             fmt::format("atomic: {} is not defined on {}: use an array of another dtype", op, dtype_name(ref.dtype)));
   return t.any(t.at(at).atomic(which, ref.param, value, to.index, chosen));
 }
 
 Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& v,
                      const Any& mask, Line at) {
-  Trace& t = Trace::current("compare_exchange");
+  Trace& t = Trace::current("compare_exchange", at);
   check_written(t, "compare_exchange", ref, at);
   Dims dims;
   const Slice::Addresses to = positions_of(t, "compare_exchange", ref, position, dims, at);
@@ -297,21 +317,25 @@ Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any
 }
 
 AnyRef scratch(Dtype dtype, const Dims& dims, Line at) {
-  Trace& t = Trace::current("scratch");
-  if (t.in_nested_block()) t.refuse(at, "scratch: declare it outside of loops and conditions");
+  Trace& t = Trace::current("scratch", at);
+  check_dtype(t, "scratch", dtype, at);
+  if (t.in_nested_block()) t.refuse(at, "scratch: it is made in a loop or a condition: declare it before");
   AnyRef out{-1, t.serial, dtype, 0, dims, Dims(dims.size(), 1)};
   int64_t elements = 1;
   for (size_t k = dims.size(); k-- > 0;) {
-    if (dims[k] < 1) t.refuse(at, fmt::format("scratch: extents are positive, not [{}]", fmt::join(dims, ",")));
     out.strides[k] = elements;
-    elements *= dims[k];
+    if (dims[k] < 1 || __builtin_mul_overflow(elements, dims[k], &elements))
+      t.refuse(at, fmt::format("scratch: extents are positive and their product is small, not [{}]: give 1 or more",
+                               fmt::join(dims, ",")));
   }
-  out.param = t.at(at).local(dtype, elements);
+  t.at(at);
+  out.param = t.builder.reserve(dtype, elements);  // before the loops of sequential axes
   return out;
 }
 
 AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {
-  Trace& t = Trace::current("permute");
+  Trace& t = Trace::current("permute", at);
+  check_own(t, "permute", *this, at);
   AnyRef out = *this;
   std::vector<bool> seen(dims.size(), false);
   bool fits = axes.size() == dims.size();
@@ -321,41 +345,48 @@ AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {
     if (fits) seen[axis] = true, out.dims[k] = dims[axis], out.strides[k] = strides[axis];
   }
   if (!fits)
-    t.refuse(at, fmt::format("permute: the axes {} of an array [{}] are not each named once", fmt::join(axes, ","),
+    t.refuse(at, fmt::format("permute: the axes {} of an array [{}]: name each of them once", fmt::join(axes, ","),
                              fmt::join(dims, ",")));
   return out;
 }
 
 AnyRef AnyRef::broadcast(const Dims& shape, Line at) const {
-  Trace& t = Trace::current("broadcast");
+  Trace& t = Trace::current("broadcast", at);
+  check_own(t, "broadcast", *this, at);
   AnyRef out = *this;
   out.dims = shape;
   out.strides.assign(shape.size(), 0);
   bool fits = dims.size() <= shape.size();
   for (size_t k = 1; fits && k <= dims.size(); ++k) {
     const int64_t extent = dims[dims.size() - k], wanted = shape[shape.size() - k];
-    fits = extent == wanted || extent == 1;
+    fits = extent == wanted || (extent == 1 && wanted > 0);
     if (extent == wanted) out.strides[shape.size() - k] = strides[dims.size() - k];
   }
+  for (const int64_t extent : shape) fits = fits && extent >= 0;
   if (!fits)
-    t.refuse(at, fmt::format("broadcast: [{}] does not repeat to [{}]", fmt::join(dims, ","), fmt::join(shape, ",")));
+    t.refuse(at, fmt::format("broadcast: [{}] does not repeat to [{}]: from the last axis on, extents are equal or 1",
+                             fmt::join(dims, ","), fmt::join(shape, ",")));
   return out;
 }
 
 AnyRef AnyRef::part(const Dims& starts, const Dims& counts, const Dims& steps, Line at) const {
-  Trace& t = Trace::current("part");
+  Trace& t = Trace::current("part", at);
+  check_own(t, "part", *this, at);
   AnyRef out = *this;
   bool fits = starts.size() == dims.size() && counts.size() == dims.size() && steps.size() == dims.size();
   for (size_t k = 0; fits && k < dims.size(); ++k) {
-    const int64_t last = starts[k] + (counts[k] - 1) * steps[k];
-    fits = counts[k] >= 1 && starts[k] >= 0 && starts[k] < dims[k] && last >= 0 && last < dims[k];
+    int64_t reach = 0;
+    fits = counts[k] >= 1 && starts[k] >= 0 && starts[k] < dims[k] && steps[k] != 0 &&
+           !__builtin_mul_overflow(counts[k] - 1, steps[k], &reach) && reach >= -starts[k] &&
+           reach < dims[k] - starts[k];
+    if (!fits) break;
     out.offset += starts[k] * strides[k];
     out.dims[k] = counts[k];
     out.strides[k] = strides[k] * steps[k];
   }
   if (!fits)
     t.refuse(at,
-             fmt::format("part: [{}] elements from ({}) on, by steps of ({}), reach outside of [{}]",
+             fmt::format("part: [{}] elements from ({}) on, by steps of ({}), reach outside of [{}]: stay within it",
                          fmt::join(counts, ","), fmt::join(starts, ","), fmt::join(steps, ","), fmt::join(dims, ",")));
   return out;
 }

@@ -18,17 +18,23 @@ namespace {
 void check_params(const std::string& name, const std::vector<Param>& params, const Grid& grid) {
   const std::string where = "kernel " + name;
   for (size_t k = 0; k < params.size(); ++k) {
+    int64_t elements = 1;
     for (const int64_t d : params[k].dims)
-      if (d < 0)
-        throw_invalid(where, fmt::format("array {} has a negative extent: [{}]", k, fmt::join(params[k].dims, ",")));
+      if (d < 0 || __builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements))
+        throw_invalid(where, fmt::format("array {} has extents [{}]: give none that is negative, and fewer than 2^63 "
+                                         "elements",
+                                         k, fmt::join(params[k].dims, ",")));
     if (params[k].dtype == complex64)
       throw_invalid(where, fmt::format("array {} is complex64: pass its real and imaginary parts", k));
   }
   if (grid.empty()) throw_invalid(where, "the grid has no axis: give one, of extent 1 for a single program");
   int64_t programs = 1;
-  for (const GridAxis& axis : grid)
-    if (axis.extent < 0 || __builtin_mul_overflow(programs, axis.extent, &programs))
-      throw_invalid(where, "an extent of the grid is negative, or there are more than 2^63 programs");
+  for (size_t k = 0; k < grid.size(); ++k) {
+    if (grid[k].extent < 0)
+      throw_invalid(where, fmt::format("axis {} of the grid has the extent {}: give 0 or more", k, grid[k].extent));
+    if (__builtin_mul_overflow(programs, std::max<int64_t>(grid[k].extent, 1), &programs))
+      throw_invalid(where, "the grid has more than 2^63 programs: give smaller extents");
+  }
 }
 
 /// Declares the ids of the program. Parallel axes come from the program's number, the last one fastest; the caller
@@ -83,7 +89,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   const std::function<void()> nest = [&] {
     if (ids.size() == sequential.size()) {
       declare_ids(t, ids);
-      return body(refs);
+      return t.in_body([&] { body(refs); });
     }
     const int64_t extent = sequential[ids.size()];
     loop(t.any(t.index(0)), t.any(t.index(extent)), 1, [&](Any i) {
@@ -116,9 +122,14 @@ void Program::interpret(std::span<void* const> arrays) const {
   for (size_t k = 0; k < arrays.size(); ++k) {
     int64_t elements = 1;
     for (const int64_t d : data_->params[k].dims) elements *= d;
+    if (elements > 0 && !arrays[k])
+      throw_invalid("kernel " + name(), fmt::format("the pointer of array {} is null: give its memory", k));
     buffers.push_back({arrays[k], elements});
   }
-  kernel::interpret(data_->kernel, buffers, {}, data_->programs);
+  std::vector<kernel::Ref> results;
+  for (size_t k = 0; k < arrays.size(); ++k)
+    if (data_->params[k].use == Use::out) results.push_back(static_cast<kernel::Ref>(k));
+  kernel::interpret(data_->kernel, buffers, {}, data_->programs, results);
 }
 
 }  // namespace weft::k

@@ -77,10 +77,15 @@ Trace::Trace(const std::string& kernel_name, std::vector<Param> kernel_params, c
 
 Trace* Trace::of_thread() { return trace_of_thread; }
 
-Trace& Trace::current(std::string_view what) {
+Trace& Trace::current(std::string_view what, Line at, bool scalars_alone) {
   if (!trace_of_thread)
-    throw_invalid(fmt::format("kernel: {}", what),
-                  "there is no kernel being traced on this thread: call it inside the function of a kernel");
+    throw_invalid("kernel", fmt::format("{}{}: there is no kernel being traced on this thread: call it inside the "
+                                        "function of a kernel, on the thread that traces it",
+                                        at.number > 0 ? fmt::format("{}:{}: ", at.file, at.number) : "", what));
+  if (trace_of_thread->combining_ && !scalars_alone)
+    trace_of_thread->refuse(at, fmt::format("{} in the function of a reduction or scan: it computes scalars from "
+                                            "scalars, without tiles, arrays, variables and control flow",
+                                            what));
   return *trace_of_thread;
 }
 
@@ -96,7 +101,8 @@ Value Trace::value(const Any& v, Line at) const {
   if (!v) refuse(at, "a value was never assigned: it is used before it has one");
   if (v.trace() != serial)
     refuse(at,
-           "a value of another kernel, or of another thread's, is used: values live within the trace that made them");
+           "a value of another kernel, or of another thread's, is used: values live within the trace that made them: "
+           "compute it anew in this kernel");
   if (std::find(open_.begin(), open_.end(), v.block()) == open_.end())
     refuse(at, "a value that a loop or a condition made is used after it: carry it in a Mut");
   return v.id();
@@ -119,33 +125,80 @@ Value Trace::whole(ScalarOp op, Value a, Value b) {
 
 Known Trace::known(Value v) const {
   int64_t number = 0;
-  if (builder.known(v, number)) return {number, number, number == 0 ? int64_t{1} << 32 : std::abs(number)};
+  if (builder.known(v, number)) {
+    const bool measured = number != 0 && number != INT64_MIN;
+    return {number, number, measured ? std::abs(number) : int64_t{1} << 32};
+  }
   return static_cast<size_t>(v) < known_.size() ? known_[static_cast<size_t>(v)] : Known{};
 }
 
 void Trace::learn(Value v, const Known& what) {
   if (static_cast<size_t>(v) >= known_.size()) known_.resize(static_cast<size_t>(v) + 1);
   Known& now = known_[static_cast<size_t>(v)];
-  now = {std::max(now.low, what.low), std::min(now.high, what.high), std::lcm(now.divisor, what.divisor)};
+  learned_.emplace_back(v, now);
+  const int64_t common = std::gcd(now.divisor, what.divisor);
+  int64_t divisor = 0;
+  if (__builtin_mul_overflow(now.divisor / common, what.divisor, &divisor))
+    divisor = std::max(now.divisor, what.divisor);
+  now = {std::max(now.low, what.low), std::min(now.high, what.high), divisor};
 }
 
 void Trace::in_block(const std::function<void()>& body) {
   open_.push_back(++blocks_);
+  const size_t before = cells.size(), learned = learned_.size();
   body();
+  for (size_t k = before; k < cells.size(); ++k) cells[k].lives = false, cells[k].left = true;
+  for (; learned_.size() > learned; learned_.pop_back())
+    known_[static_cast<size_t>(learned_.back().first)] = learned_.back().second;
   open_.pop_back();
 }
 
-std::vector<Value> Trace::variables() const {
-  std::vector<Value> out;
-  for (const Variable& cell : cells)
-    if (cell.lives) out.push_back(cell.value);
+void Trace::in_combine(const std::function<void()>& body) {
+  const bool before = std::exchange(combining_, true);
+  in_block(body);
+  combining_ = before;
+}
+
+void Trace::in_body(const std::function<void()>& body) {
+  outer_ = open_.size();
+  body();
+}
+
+std::vector<size_t> Trace::living() const {
+  std::vector<size_t> out;
+  for (size_t k = 0; k < cells.size(); ++k)
+    if (cells[k].lives) out.push_back(k);
   return out;
 }
 
-void Trace::set_variables(const std::vector<Value>& values) {
-  size_t next = 0;
-  for (Variable& cell : cells)
-    if (cell.lives && next < values.size()) cell.value = values[next++];
+std::vector<Value> Trace::variables(const std::vector<size_t>& slots) const {
+  std::vector<Value> out;
+  for (const size_t k : slots) out.push_back(cells[k].value);
+  return out;
+}
+
+void Trace::set_variables(const std::vector<size_t>& slots, const std::vector<Value>& values) {
+  for (size_t k = 0; k < slots.size() && k < values.size(); ++k) cells[slots[k]].value = values[k];
+}
+
+void check_extents(const Trace& t, std::string_view what, const std::vector<int64_t>& dims, Line at) {
+  if (dims.size() > kernel::most_axes)
+    t.refuse(at, fmt::format("{}: a tile has at most four axes, not the {} of [{}]: work on parts of it", what,
+                             dims.size(), fmt::join(dims, ",")));
+  int64_t elements = 1;
+  for (const int64_t d : dims) {
+    if (d < 1)
+      t.refuse(at,
+               fmt::format("{}: extents of a tile are positive, not [{}]: give 1 or more", what, fmt::join(dims, ",")));
+    if (__builtin_mul_overflow(elements, d, &elements) || elements > INT32_MAX)
+      t.refuse(at, fmt::format("{}: a tile has fewer than 2^31 elements, not those of [{}]: work on parts of it", what,
+                               fmt::join(dims, ",")));
+  }
+}
+
+void check_dtype(const Trace& t, std::string_view what, Dtype dtype, Line at) {
+  if (dtype == complex64)
+    t.refuse(at, fmt::format("{}: complex64 is no dtype of a tile: work on real and imaginary parts", what));
 }
 
 std::string text(const kernel::Type& type) { return kernel::to_string(type); }

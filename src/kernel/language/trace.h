@@ -1,7 +1,10 @@
 #pragma once
 // The state of a kernel while it is traced: the builder of its tile IR, its arrays and grid, its mutable variables, and
 // what is known of its integers. The functions of weft/kernel/erased.h append to the thread's trace.
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernel/tile.h"
@@ -22,8 +25,9 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// Returns the thread's trace. Throws std::invalid_argument where there is none.
-  static Trace& current(std::string_view what);
+  /// Returns the thread's trace. Throws std::invalid_argument where there is none, or where the function of a reduction
+  /// does what is not `scalars_alone`.
+  static Trace& current(std::string_view what, Line at, bool scalars_alone = false);
   static Trace* of_thread();
 
   /// Throws std::invalid_argument "[kernel NAME] file:line: message"; without a line, that of the last instruction.
@@ -43,12 +47,19 @@ class Trace {
   Known known(kernel::Value v) const;
   void learn(kernel::Value v, const Known& what);
 
-  /// Runs `body` in a block of its own: values that it makes are not used after it.
+  /// Runs `body` in a block of its own: values and variables that it makes are not used after it, and what it assumes
+  /// of values holds within it alone.
   void in_block(const std::function<void()>& body);
-  bool in_nested_block() const { return open_.size() > 1; }
-  /// The values of all variables that live, and the same from values.
-  std::vector<kernel::Value> variables() const;
-  void set_variables(const std::vector<kernel::Value>& values);
+  /// Runs the function of a reduction in a block of its own.
+  void in_combine(const std::function<void()>& body);
+  bool combining() const { return combining_; }
+  /// Runs the user's function: from now on blocks are the user's.
+  void in_body(const std::function<void()>& body);
+  bool in_nested_block() const { return open_.size() > outer_; }
+  /// The variables that live, and their values; the same from values.
+  std::vector<size_t> living() const;
+  std::vector<kernel::Value> variables(const std::vector<size_t>& slots) const;
+  void set_variables(const std::vector<size_t>& slots, const std::vector<kernel::Value>& values);
 
   kernel::Builder builder;
   const std::string name;
@@ -59,6 +70,7 @@ class Trace {
   struct Variable {
     kernel::Value value = kernel::no_value;
     bool lives = true;
+    bool left = false;  // the block that made it is closed
   };
   std::vector<Variable> cells;
 
@@ -66,7 +78,10 @@ class Trace {
   std::vector<Known> known_;          // by value
   std::vector<uint32_t> open_ = {0};  // blocks that are open
   uint32_t blocks_ = 0;
-  Line last_;  // of the last instruction that has one
+  size_t outer_ = 1;  // open blocks around the user's function
+  bool combining_ = false;
+  std::vector<std::pair<kernel::Value, Known>> learned_;  // what was known before, for the end of a block
+  Line last_;                                             // of the last instruction that has one
 };
 
 /// Makes its trace the thread's while it lives.
@@ -92,5 +107,13 @@ kernel::Kernel without_unchanged(kernel::Kernel kernel);
 
 /// Returns "f32[4,8]" of a handle.
 std::string text(const kernel::Type& type);
+/// Throw unless extents are those of a tile: four at most, positive, 2^31 - 1 elements at most; and unless a dtype is
+/// one of a tile.
+void check_extents(const Trace& t, std::string_view what, const std::vector<int64_t>& dims, Line at);
+void check_dtype(const Trace& t, std::string_view what, Dtype dtype, Line at);
+/// Returns the shape to which tiles of one rank, or scalars, are brought: extents of 1 repeat. Throws where there is
+/// none.
+std::vector<int64_t> common_shape(const Trace& t, std::string_view what, std::span<const kernel::Value> values,
+                                  Line at);
 
 }  // namespace weft::k

@@ -1,0 +1,236 @@
+#pragma once
+// Arrays of a kernel, views and slices of them. As an operand a slice is loaded; assigned to, it is stored.
+#include <concepts>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weft/kernel/tile.h"
+
+namespace weft::k {
+
+/// `size` elements of an axis from `start` on, `step` apart.
+struct Ds {
+  Span span;
+};
+inline Ds ds(int64_t start, int64_t size, int64_t step = 1) { return {{.first = start, .size = size, .step = step}}; }
+inline Ds ds(const Index& start, int64_t size, int64_t step = 1) {
+  return {{.start = start.any(), .size = size, .step = step}};
+}
+template <class T>
+requires std::same_as<T, Mut<i64, 0>> Ds ds(const T& start, int64_t size, int64_t step = 1, Line at = Line::here()) {
+  return ds(start.get(at), size, step);
+}
+/// All elements of an axis, `x(all, i)`; and the reduction of a tile of bool, `all(tile, axis)`.
+struct All {
+  template <Value V>
+  Tile<bool, rank_of<V> - 1> operator()(const V& v, int axis, Line at = Line::here()) const {
+    static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
+    return Tile<bool, rank_of<V> - 1>(reduce("all", detail::as_tile(v, at).any(), axis, at));
+  }
+  template <Value V>
+  Tile<bool, 0> operator()(const V& v, Line at = Line::here()) const {
+    static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
+    Any left = detail::as_tile(v, at).any();
+    for (int axis = rank_of<V>; axis-- > 0;) left = reduce("all", left, axis, at);
+    return Tile<bool, 0>(left);
+  }
+};
+inline constexpr All all{};
+
+namespace detail {
+
+template <class S>
+inline constexpr bool keeps_axis = std::same_as<S, Ds> || std::same_as<S, All>;
+template <class S>
+concept subscript = keeps_axis<S> || std::same_as<S, Index> || std::same_as<S, Mut<i64, 0>> || std::integral<S>;
+
+inline Span span_of(const Ds& s, Line) { return s.span; }
+inline Span span_of(All, Line) { return {.whole = true}; }
+inline Span span_of(const Index& i, Line) { return {.start = i.any(), .squeezed = true}; }
+inline Span span_of(const Mut<i64, 0>& i, Line at) { return {.start = i.get(at).any(), .squeezed = true}; }
+template <std::integral N>
+Span span_of(N i, Line) {
+  return {.first = static_cast<int64_t>(i), .squeezed = true};
+}
+
+}  // namespace detail
+
+/// A slice of an array. As an operand it is loaded; elements outside of the array load as 0.
+template <class T, int R>
+class Part : public detail::Operators<T, R> {
+ public:
+  Part(AnyRef ref, std::vector<Span> spans) : ref_(std::move(ref)), spans_(std::move(spans)) {}
+  Part(const Part&) = default;
+  Tile<T, R> load(Line at = Line::here()) const { return Tile<T, R>(k::load(ref_, spans_, {}, at)); }
+  /// Loads with `other` outside of the array.
+  template <class N>
+  requires std::is_arithmetic_v<N> Tile<T, R> load(N other, Line at = Line::here())
+  const { return Tile<T, R>(k::load(ref_, spans_, {.other = other}, at)); }
+  /// Loads where the mask is true; `other` elsewhere.
+  Tile<T, R> load(const Tile<bool, R>& mask, Scalar other = 0, Cache cache = Cache::usual,
+                  Line at = Line::here()) const {
+    return Tile<T, R>(k::load(ref_, spans_, {.mask = mask.any(), .other = other, .cache = cache}, at));
+  }
+  Tile<T, R> load(Cache cache, Line at = Line::here()) const {
+    return Tile<T, R>(k::load(ref_, spans_, {.cache = cache}, at));
+  }
+
+  // An array that is an input is not written.
+  const Part& operator=(const Part& v) const requires(detail::never<T>);
+  template <class V>
+  const Part& operator=(const V&) const {
+    return read_only<V>();
+  }
+  template <class V>
+  const Part& operator+=(const V&) const {
+    return read_only<V>();
+  }
+  template <class V>
+  const Part& operator-=(const V&) const {
+    return read_only<V>();
+  }
+  template <class V>
+  const Part& operator*=(const V&) const {
+    return read_only<V>();
+  }
+  template <class V, class... More>
+  void store(const V&, const More&...) const {
+    read_only<V>();
+  }
+
+ protected:
+  template <class V>
+  const Part& read_only() const {
+    static_assert(detail::never<V>, "an In array is only read: declare it as Out or InOut to write it");
+    return *this;
+  }
+  AnyRef ref_;
+  std::vector<Span> spans_;
+};
+
+/// A slice of an array that may be written: assigned to, it is stored, but for elements outside of the array.
+template <class T, int R>
+class WritablePart : public Part<T, R> {
+ public:
+  using Part<T, R>::Part;
+  WritablePart(const WritablePart&) = default;
+  /// Stores where the mask is true.
+  void store(const At<T, R>& v, const Tile<bool, R>& mask, Cache cache = Cache::usual) const {
+    k::store(this->ref_, this->spans_, v.any, {.mask = mask.any(), .cache = cache}, v.line);
+  }
+  void store(const At<T, R>& v, Cache cache = Cache::usual) const {
+    k::store(this->ref_, this->spans_, v.any, {.cache = cache}, v.line);
+  }
+  const WritablePart& operator=(const WritablePart& v) const requires(detail::never<T>);
+  const WritablePart& operator=(const At<T, R>& v) const {
+    store(v);
+    return *this;
+  }
+  const WritablePart& operator+=(const At<T, R>& v) const { return update("add", v); }
+  const WritablePart& operator-=(const At<T, R>& v) const { return update("sub", v); }
+  const WritablePart& operator*=(const At<T, R>& v) const { return update("mul", v); }
+  template <detail::unfit<T, R> V, class... More>
+  void store(const V&, const More&...) const {
+    unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  const WritablePart& operator=(const V&) const {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  const WritablePart& operator+=(const V&) const {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  const WritablePart& operator-=(const V&) const {
+    return unfit<V>();
+  }
+  template <detail::unfit<T, R> V>
+  const WritablePart& operator*=(const V&) const {
+    return unfit<V>();
+  }
+
+ private:
+  template <class V>
+  const WritablePart& unfit() const {
+    detail::check_assigned<V, T, R>();
+    return *this;
+  }
+  const WritablePart& update(std::string_view op, const At<T, R>& v) const {
+    const Any before = k::load(this->ref_, this->spans_, {}, v.line);
+    k::store(this->ref_, this->spans_, apply(op, std::array{before, v.any}, v.line), {}, v.line);
+    return *this;
+  }
+};
+
+/// A reference to an array of R axes of elements T, or to a view of one.
+template <class T, int R>
+class Ref {
+ public:
+  static constexpr int rank = R;
+  using Element = T;
+  explicit Ref(AnyRef ref) : ref_(std::move(ref)) {}
+  const AnyRef& any() const { return ref_; }
+  /// Returns the extent of an axis; -1 is the last one.
+  int64_t dim(int axis, Line at = Line::here()) const { return ref_.dims[detail::axis_of("dim", ref_.dims, axis, at)]; }
+
+  /// Returns a slice: for each axis ds(start, size), all, or one index, which drops the axis.
+  template <detail::subscript... S>
+  auto operator()(const S&... subscripts) const {
+    return sliced<WritablePart>(subscripts...);
+  }
+
+  /// Returns the view with its axes in another order, or repeated to another shape.
+  template <size_t N>
+  Ref permute(const int (&axes)[N], Line at = Line::here()) const {
+    static_assert(static_cast<int>(N) == R, "permute names each axis of the array once");
+    return Ref(ref_.permute({axes, axes + N}, at));
+  }
+  template <size_t N>
+  Ref<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
+    return Ref<T, static_cast<int>(N)>(ref_.broadcast({shape, shape + N}, at));
+  }
+
+ protected:
+  template <template <class, int> class Slice, class... S>
+  auto sliced(const S&... subscripts) const {
+    static_assert(sizeof...(S) == R, "a slice has one subscript for each axis of the array");
+    constexpr int left = (0 + ... + static_cast<int>(detail::keeps_axis<S>));
+    return Slice<T, left>(ref_, {detail::span_of(subscripts, Line{})...});
+  }
+  AnyRef ref_;
+};
+
+/// Arrays of a kernel: read; written; both.
+template <class T, int R>
+struct In : Ref<T, R> {
+  static constexpr Use use = Use::in;
+  using Ref<T, R>::Ref;
+  /// Returns a slice, which is only read.
+  template <detail::subscript... S>
+  auto operator()(const S&... subscripts) const {
+    return this->template sliced<Part>(subscripts...);
+  }
+  /// Return views, as Ref does, which are only read.
+  template <size_t N>
+  In permute(const int (&axes)[N], Line at = Line::here()) const {
+    return In(Ref<T, R>::permute(axes, at).any());
+  }
+  template <size_t N>
+  In<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
+    return In<T, static_cast<int>(N)>(Ref<T, R>::broadcast(shape, at).any());
+  }
+};
+template <class T, int R>
+struct Out : Ref<T, R> {
+  static constexpr Use use = Use::out;
+  using Ref<T, R>::Ref;
+};
+template <class T, int R>
+struct InOut : Ref<T, R> {
+  static constexpr Use use = Use::in_out;
+  using Ref<T, R>::Ref;
+};
+
+}  // namespace weft::k

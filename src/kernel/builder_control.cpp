@@ -1,0 +1,142 @@
+// Control flow of the builder of tile IR: loops, conditions, what is printed and asserted. A block is open while its
+// body runs, and closes with what it yields.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "kernel/op_info.h"
+#include "kernel/rules.h"
+#include "kernel/tile.h"
+
+namespace weft::kernel {
+
+std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial,
+                                 const LoopBody& body) {
+  auto check_carried = [&](const std::vector<Value>& next) {
+    if (next.size() != initial.size())
+      refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), initial.size()));
+    for (size_t k = 0; k < next.size(); ++k)
+      if (!(type(next[k]) == type(initial[k])))
+        refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(initial[k])),
+                           to_string(type(next[k]))));
+  };
+  int64_t from = 0, to = 0, by = 0;
+  if (known(step, by) && by <= 0) refuse("a loop's step is positive");
+  if (by > 0 && known(lo, from) && known(hi, to)) {
+    if (to <= from) return initial;
+    if (to - from <= by) {
+      const auto results = body(lo, initial);
+      check_carried(results);
+      return results;
+    }
+  }
+  open();
+  std::vector<Value> arguments{new_value({int64, {}})};
+  for (Value v : initial) arguments.push_back(new_value(Type(type(v))));
+  frames_.back().block.arguments = arguments;
+  std::vector<Value> next = body(arguments[0], {arguments.begin() + 1, arguments.end()});
+  check_carried(next);
+  Inst inst{.op = Op::loop, .args = {lo, hi, step}};
+  inst.blocks.push_back(close(std::move(next)));
+  inst.args.insert(inst.args.end(), initial.begin(), initial.end());
+  for (Value v : initial) inst.results.push_back(new_value(Type(type(v))));
+  if (!initial.empty()) inst.type = type(initial[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+void Builder::parallel(int64_t iterations, const std::function<void(Value)>& body) {
+  if (iterations < 2) refuse("a parallel loop has two iterations at least");
+  loop(index(0), index(iterations), index(1), {}, [&](Value iteration, const std::vector<Value>&) {
+    body(iteration);
+    return std::vector<Value>{};
+  });
+  frames_.back().block.insts.back().parallel = true;
+}
+
+void Builder::when(Value condition, const std::function<void()>& body) {
+  int64_t holds = 0;
+  if (known(condition, holds)) {
+    if (holds != 0) body();
+    return;
+  }
+  open();
+  body();
+  Inst inst{.op = Op::when, .args = {condition}};
+  inst.blocks.push_back(close({}));
+  append(std::move(inst));
+}
+
+std::vector<Value> Builder::when(Value condition, const std::vector<Value>& otherwise,
+                                 const std::function<std::vector<Value>()>& body) {
+  const auto checked = [&](std::vector<Value> values) {
+    if (values.size() != otherwise.size())
+      refuse(fmt::format("the condition's body returns {} values, not {}", values.size(), otherwise.size()));
+    for (size_t k = 0; k < values.size(); ++k)
+      if (!(type(values[k]) == type(otherwise[k])))
+        refuse(fmt::format("value {} of the condition is {} or {}", k, to_string(type(otherwise[k])),
+                           to_string(type(values[k]))));
+    return values;
+  };
+  if (otherwise.empty()) refuse("a condition without values has a body that returns none");
+  if (Number number; splat(condition, number)) return number.i != 0 ? checked(body()) : otherwise;
+  open();
+  std::vector<Value> yielded = checked(body());
+  Inst inst{.op = Op::when, .type = type(otherwise[0]), .args = {condition}};
+  inst.blocks.push_back(close(std::move(yielded)));
+  inst.args.insert(inst.args.end(), otherwise.begin(), otherwise.end());
+  for (Value v : otherwise) inst.results.push_back(new_value(Type(type(v))));
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+std::vector<Value> Builder::branch(Value condition, const std::function<std::vector<Value>()>& then,
+                                   const std::function<std::vector<Value>()>& otherwise) {
+  if (int64_t holds = 0; known(condition, holds)) return holds != 0 ? then() : otherwise();
+  Inst inst{.op = Op::branch, .args = {condition}};
+  for (const auto& body : {then, otherwise}) {
+    open();
+    inst.blocks.push_back(close(body()));
+  }
+  for (const Value v : inst.blocks[0].insts.back().args) inst.results.push_back(new_value(Type(type(v))));
+  if (!inst.results.empty()) inst.type = type(inst.results[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+std::vector<Value> Builder::while_loop(const std::vector<Value>& initial,
+                                       const std::function<Value(const std::vector<Value>&)>& condition,
+                                       const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+  Inst inst{.op = Op::while_loop, .args = initial};
+  const auto block = [&](const auto& make) {
+    open();
+    std::vector<Value> arguments;
+    for (const Value v : initial) arguments.push_back(new_value(Type(type(v))));
+    frames_.back().block.arguments = arguments;
+    inst.blocks.push_back(close(make(arguments)));
+  };
+  block([&](const std::vector<Value>& carried) { return std::vector<Value>{condition(carried)}; });
+  block(body);
+  for (const Value v : initial) inst.results.push_back(new_value(Type(type(v))));
+  if (!inst.results.empty()) inst.type = type(inst.results[0]);
+  const std::vector<Value> results = inst.results;
+  append(std::move(inst));
+  return results;
+}
+
+void Builder::print(const std::string& text, std::vector<Value> values) {
+  Inst inst{.op = Op::print, .args = std::move(values)};
+  inst.text = text;
+  append(std::move(inst));
+}
+
+void Builder::assert_(Value condition, const std::string& text) {
+  Inst inst{.op = Op::assert_, .args = {condition}};
+  inst.text = text;
+  append(std::move(inst));
+}
+
+}  // namespace weft::kernel

@@ -249,8 +249,8 @@ void Orderer::streams() {
     for (const Root& root : group.roots) {
       auto at = static_cast<size_t>(root.node);
       int64_t bytes = volume(ir_[root.node].type.shape) * ir_[root.node].type.dtype.size();
-      out_.streamed[at] =
-          group.kind == Group::Kind::rows && out_.buffer_owner[at] == root.node && !used[at] && bytes >= least_bytes;
+      const bool stores = group.kind == Group::Kind::rows || (group.kind == Group::Kind::call && group.call.kernel);
+      out_.streamed[at] = stores && out_.buffer_owner[at] == root.node && !used[at] && bytes >= least_bytes;
     }
 }
 

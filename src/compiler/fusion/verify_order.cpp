@@ -99,11 +99,12 @@ class OrderVerifier {
       require(!order_.has_buffer[id] || in_memory(id), "only roots and inputs have memory", id);
   }
 
-  /// Requires that only a map's result in its own buffer that no group reads is written with streaming stores.
+  /// Requires that only a result of a map or of a user's kernel, in its own buffer, that no group reads is written with
+  /// streaming stores.
   void streamed(const GroupCheck& c) const {
     for (const Root& root : c.group().roots)
       if (order_.streamed[root.node])
-        c.require(c.group().kind == Group::Kind::rows && owner_of(root.node) == root.node,
+        c.require((c.group().kind == Group::Kind::rows || c.group().call.kernel) && owner_of(root.node) == root.node,
                   "what is stored with streaming stores is a map's own result", root.node);
     for (const NodeId node : c.group().reads)
       c.require(!order_.streamed[node], "what is stored with streaming stores is read by no group", node);

@@ -1,4 +1,5 @@
 // Groups that are no launches: products and attention that a library takes, routines, control flow.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "compiler/region/dot_plan.h"
 #include "compiler/rewrite/sort_scatter.h"
 #include "graph/calls/kernel_call.h"
+#include "kernel/op_info.h"
 
 namespace weft::compiler {
 
@@ -73,6 +75,28 @@ void StepMaker::call_routine(GroupId g) {
   add(g, std::move(step));
 }
 
+namespace {
+
+/// Returns whether a block reads a parameter.
+bool reads_parameter(const kernel::Block& block, kernel::Ref ref) {
+  return std::any_of(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& inst) {
+    const kernel::Access access = kernel::info(inst.op).access;
+    if (inst.ref == ref && (access == kernel::Access::reads || access == kernel::Access::updates)) return true;
+    return std::any_of(inst.blocks.begin(), inst.blocks.end(),
+                       [&](const kernel::Block& inner) { return reads_parameter(inner, ref); });
+  });
+}
+
+/// Makes the stores to a parameter streaming stores.
+void stream_stores(kernel::Block& block, kernel::Ref ref) {
+  for (kernel::Inst& inst : block.insts) {
+    if (inst.op == kernel::Op::store && inst.ref == ref) inst.streaming = true;
+    for (kernel::Block& inner : inst.blocks) stream_stores(inner, ref);
+  }
+}
+
+}  // namespace
+
 /// Adds the launch of a user's kernel. In-out arrays hold what they begin as already; one whose result nobody reads has
 /// a copy of its own.
 void StepMaker::launch_kernel(GroupId g) {
@@ -91,6 +115,9 @@ void StepMaker::launch_kernel(GroupId g) {
     const NodeId result = plan.results[next_result++];
     lowered.params.push_back(result >= 0 ? owner(result) : scratch(size));
     if (result < 0 && operand >= 0) copy(owner(operand), lowered.params.back());
+    const auto ref = static_cast<kernel::Ref>(lowered.params.size() - 1);
+    const bool streams = result >= 0 && ordering_.streamed[result];
+    if (streams && !reads_parameter(lowered.kernel.body, ref)) stream_stores(lowered.kernel.body, ref);
   }
   lower_launch(g, alone(std::move(lowered)));
 }

@@ -262,6 +262,7 @@ constexpr Bench benches[] = {
     {"memory", "operators over a 4096 x 4096 array against the copy bandwidth of the same run", bench_memory},
     {"trig", "sin, cos and tan of float32 arguments within 1e4, and of every magnitude, on either device", bench_trig},
     {"dot", "products by generated code and by the library in turn", bench_dot},
+    {"user-kernels", "kernels as users write them beside the compiler's own, on either device", bench_user_kernels},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"cost", "predicted times of all kernels that the other benchmarks run, against measured ones", bench_cost},
     {"schedules", "the schedules of twenty kernels that the rules choose, against all that are near them",

@@ -87,6 +87,7 @@ void bench_tensors(const BenchOptions& o);
 void bench_memory(const BenchOptions& o);
 void bench_trig(const BenchOptions& o);
 void bench_dot(const BenchOptions& o);
+void bench_user_kernels(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
 void bench_cost(const BenchOptions& o);
 void bench_schedules(const BenchOptions& o);

@@ -2,6 +2,7 @@
 #include "io/export_callback.h"
 
 #include "base/error.h"
+#include "graph/calls/kernel_call.h"
 #include "graph/table.h"
 #include "io/tape.h"
 
@@ -30,6 +31,7 @@ std::vector<StateT> fields(const Attrs& a) {
   if (!(a.number == plain.number))
     field("number", a.number.integral ? StateT(Strides{a.number.i}) : StateT(a.number.f));
   if (!a.call.empty()) field("call", a.call);
+  if (a.kernel) field("kernel", a.kernel->kernel.name);
   if (a.packed) field("packed", true);
   if (a.reducer != plain.reducer) field("reducer", std::string(kernel::name(a.reducer)));
   if (a.mode != plain.mode) field("mode", std::string(graph::name(a.mode)));

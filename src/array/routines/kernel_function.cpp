@@ -5,7 +5,6 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -26,6 +25,8 @@ struct Entry {
   Program program;
   std::shared_ptr<const graph::KernelProgram> node;
 };
+
+using EntryRef = std::shared_ptr<const Entry>;
 
 bool equal(const AnyConfig& a, const AnyConfig& b) {
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
@@ -123,20 +124,21 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
 struct Traced::State {
   Definition definition;
   std::mutex lock;
-  std::deque<Entry> entries;  // the latest first
+  std::deque<EntryRef> entries;  // the latest first
 
-  std::optional<Entry> find(const std::vector<Shape>& shapes, const AnyConfig& config) {
+  EntryRef find(const std::vector<Shape>& shapes, const AnyConfig& config) {
     const std::scoped_lock held(lock);
-    for (const Entry& e : entries)
-      if (e.shapes == shapes && equal(e.config, config)) return e;
-    return std::nullopt;
+    for (const EntryRef& e : entries)
+      if (e->shapes == shapes && equal(e->config, config)) return e;
+    return nullptr;
   }
 
-  Entry of(const std::vector<array>& inputs, const AnyConfig& config) {
+  /// Returns the program of a call, traced now or before.
+  EntryRef of(const std::vector<array>& inputs, const AnyConfig& config) {
     if (!config.value) refuse(definition, "has no configuration: give one by .config");
     std::vector<Shape> shapes = array_shapes(definition, inputs, config.value.get());
-    if (std::optional<Entry> known = find(shapes, config)) return *known;
-    Entry made = traced(definition, std::move(shapes), config);
+    if (EntryRef known = find(shapes, config)) return known;
+    const auto made = std::make_shared<const Entry>(traced(definition, std::move(shapes), config));
     const std::scoped_lock held(lock);
     entries.push_front(made);
     if (entries.size() > most_traced) entries.pop_back();
@@ -151,34 +153,34 @@ Traced::Traced(Definition definition) : state_(std::make_shared<State>()) {
 const Definition& Traced::definition() const { return state_->definition; }
 
 std::vector<array> Traced::call(const std::vector<array>& inputs, const AnyConfig& config) const {
-  const Entry entry = state_->of(inputs, config);
+  const EntryRef entry = state_->of(inputs, config);
   graph::Values values;
   for (const array& a : inputs) values.push_back(a.value());
   std::vector<array> out;
-  for (graph::Value& v : graph::kernel_call(entry.node, std::move(values))) out.emplace_back(std::move(v));
+  for (graph::Value& v : graph::kernel_call(entry->node, std::move(values))) out.emplace_back(std::move(v));
   return out;
 }
 
 Program Traced::program(const std::vector<array>& inputs, const AnyConfig& config) const {
-  return state_->of(inputs, config).program;
+  return state_->of(inputs, config)->program;
 }
 
 std::vector<array> Traced::interpret(const std::vector<array>& inputs, const AnyConfig& config) const {
-  const Entry entry = state_->of(inputs, config);
+  const EntryRef entry = state_->of(inputs, config);
   std::vector<std::vector<std::byte>> memory;
   std::vector<void*> pointers;
   size_t next = 0;
-  for (const graph::KernelArray& a : entry.node->arrays) {
+  for (const graph::KernelArray& a : entry->node->arrays) {
     const size_t bytes = static_cast<size_t>(num_elements(a.type.shape)) * static_cast<size_t>(a.type.dtype.size());
     std::vector<std::byte>& data = memory.emplace_back(bytes);
     if (a.use != graph::KernelUse::out && bytes > 0) std::memcpy(data.data(), inputs[next].raw_data(), bytes);
     next += a.use != graph::KernelUse::out ? 1 : 0;
     pointers.push_back(data.data());
   }
-  entry.program.interpret(pointers);
+  entry->program.interpret(pointers);
   std::vector<array> out;
   for (size_t k = 0; k < memory.size(); ++k)
-    if (const graph::KernelArray& a = entry.node->arrays[k]; a.use != graph::KernelUse::in)
+    if (const graph::KernelArray& a = entry->node->arrays[k]; a.use != graph::KernelUse::in)
       out.push_back(array::from_data(memory[k].data(), a.type.shape, a.type.dtype));
   return out;
 }

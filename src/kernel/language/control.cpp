@@ -126,11 +126,13 @@ std::vector<Any> if_else(const Any& condition, const std::function<std::vector<A
       for (const Any& v : body()) out.push_back(t.value(v, at)), own.push_back(t.builder.type(out.back()));
     });
     if (!types) types = own;
+    const auto type_of = [](const std::vector<Type>& list, size_t k) {
+      return k < list.size() ? text(list[k]) : "missing";
+    };
     for (size_t k = 0; k < std::max(own.size(), types->size()); ++k)
-      if (own.size() != types->size() || !(own[k] == (*types)[k]))
+      if (k >= own.size() || k >= types->size() || !(own[k] == (*types)[k]))
         t.refuse(at, fmt::format("if_else: value {} is {} or {}: both functions return the same types", k,
-                                 k < types->size() ? text((*types)[k]) : "missing",
-                                 k < own.size() ? text(own[k]) : "missing"));
+                                 type_of(*types, k), type_of(own, k)));
     const std::vector<Value> after = t.variables(slots);
     out.insert(out.end(), after.begin(), after.end());
     return out;

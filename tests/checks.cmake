@@ -27,6 +27,9 @@ endif()
 weft_check(check_layers 60 ${Python3_EXECUTABLE} ${checks}/check_layers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_lines 60 ${Python3_EXECUTABLE} ${checks}/check_lines.py ${PROJECT_SOURCE_DIR})
 weft_check(check_unity 60 ${Python3_EXECUTABLE} ${checks}/check_unity.py ${PROJECT_SOURCE_DIR})
+weft_check(check_must_not_compile 300 ${Python3_EXECUTABLE} ${checks}/check_must_not_compile.py ${PROJECT_SOURCE_DIR}
+  ${CMAKE_CXX_COMPILER})
+set_tests_properties(check_must_not_compile PROPERTIES COST 30)
 weft_check(check_words 120 ${Python3_EXECUTABLE} ${checks}/check_words.py ${PROJECT_SOURCE_DIR})
 weft_check(check_headers 60 ${Python3_EXECUTABLE} ${checks}/check_headers.py ${PROJECT_SOURCE_DIR})
 weft_check(check_format 60 ${PROJECT_SOURCE_DIR}/scripts/format --check)
@@ -44,6 +47,7 @@ set(moving models/llama.cpp src/array/array.cpp src/base/index_sum.cpp src/compi
 list(TRANSFORM moving PREPEND ${PROJECT_SOURCE_DIR}/)
 weft_check(check_tidy 300 ${PROJECT_SOURCE_DIR}/scripts/tidy --build ${PROJECT_BINARY_DIR}/single ${moving})
 set_tests_properties(check_tidy PROPERTIES COST 30 FIXTURES_REQUIRED single_commands SKIP_RETURN_CODE 3)  # no tool
+weft_check(check_excerpts 60 ${Python3_EXECUTABLE} ${checks}/check_excerpts.py ${PROJECT_SOURCE_DIR})
 weft_check(check_readme 60 ${Python3_EXECUTABLE} ${checks}/check_readme.py ${PROJECT_SOURCE_DIR})
 weft_check(check_the_checks 120 ${Python3_EXECUTABLE} ${checks}/test_checks.py)
 weft_check(check_figures 60 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/figures --check)

@@ -30,7 +30,7 @@ namespace detail {
 [[noreturn]] WEFT_API void refuse_divisor(int64_t b, Line at);
 }
 
-/// Return the number of this program along an axis of the grid.
+/// Returns the number of this program along an axis of the grid.
 inline Index program_id(int axis, Line at = Line::here()) { return Index(program(axis, at)); }
 
 /// Returns ceil(a / b), b positive.
@@ -134,7 +134,9 @@ void while_(const C& condition, const F& body, Line at = Line::here()) {
 
 /// A text, with the line where it stands.
 struct Text {
+  /// The text.
   std::string text;
+  /// The line where it stands.
   Line line;
   Text(const char* t, Line at = Line::here()) : text(t), line(at) {}
   Text(std::string t, Line at = Line::here()) : text(std::move(t)), line(at) {}
@@ -150,9 +152,11 @@ void check(const C& condition, const std::string& text, Line at = Line::here()) 
   static_assert(std::same_as<ElementOf<C>, bool>, "check takes a tile of bool");
   assert_(detail::as_tile(condition, at).any(), text, at);
 }
+/// Returns an index that `divisor` divides. The interpreter checks it.
 inline Index assume_multiple(const Index& v, int64_t divisor, Line at = Line::here()) {
   return Index(assume_multiple(v.any(), divisor, at));
 }
+/// Returns an index within bounds. The interpreter checks it.
 inline Index assume_range(const Index& v, int64_t low, int64_t high, Line at = Line::here()) {
   return Index(assume_range(v.any(), low, high, at));
 }
@@ -205,7 +209,7 @@ struct Name {
 };
 }  // namespace detail
 
-/// Return elements at positions: an integer tile (or index) for each axis of the array; positions broadcast together.
+/// Returns elements at positions: an integer tile (or index) for each axis of the array; positions broadcast together.
 /// Elements outside of the array are 0, and are not stored.
 template <detail::reference A, Value P0>
 auto gather(const A& array, const P0& p0, Line at = Line::here()) {
@@ -223,7 +227,7 @@ template <detail::reference A, Value P0, Value P1, Value P2, Value P3>
 auto gather(const A& array, const P0& p0, const P1& p1, const P2& p2, const P3& p3, Line at = Line::here()) {
   return detail::gathered(at, array, p0, p1, p2, p3);
 }
-/// Store elements at positions. Where several have one position, any of them is stored.
+/// Stores elements at positions. Where several have one position, any of them is stored.
 template <detail::reference A, Value V, Value P0>
 void scatter(const A& array, const V& v, const P0& p0, Line at = Line::here()) {
   detail::scattered(at, array, v, p0);
@@ -241,7 +245,7 @@ void scatter(const A& array, const V& v, const P0& p0, const P1& p1, const P2& p
              Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1, p2, p3);
 }
-/// Update elements at positions, each at once, and return what was there. `op`: add, min, max, bit_and, bit_or,
+/// Updates elements at positions, each at once, and returns what was there. `op`: add, min, max, bit_and, bit_or,
 /// bit_xor, exchange. The order of programs is the device's own.
 template <detail::reference A, Value V, Value... P>
 auto atomic(const detail::Name& op, const A& array, const V& v, const P&... position) {

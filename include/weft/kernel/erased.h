@@ -24,8 +24,11 @@ namespace weft::k {
 /// The line of a user's program that an instruction comes from. As a default argument `Line at = Line::here()` it is
 /// the caller's; without a number it stands for the line of the instruction before.
 struct Line {
+  /// The path of the source file.
   const char* file = "";
+  /// The line, from 1 on.
   int number = 0;
+  /// Returns the line of the call.
   static constexpr Line here(const char* file = __builtin_FILE(), int number = __builtin_LINE()) {
     return {file, number};
   }
@@ -33,8 +36,11 @@ struct Line {
 
 /// A number as an operand: an integer, or a float.
 struct Scalar {
+  /// Whether it is an integer.
   bool integral = true;
+  /// The integer.
   int64_t i = 0;
+  /// The number as a float.
   double f = 0;
   constexpr Scalar() = default;
   template <class T>
@@ -51,13 +57,18 @@ class WEFT_API Any {
   Any(int32_t id, uint64_t trace, uint32_t block) : id_(id), block_(block), trace_(trace) {}
   /// Returns whether it is a value.
   explicit operator bool() const { return id_ >= 0; }
+  /// Returns the dtype of the elements.
   Dtype dtype(Line at = Line::here()) const;
   /// Returns the extents; none of a scalar.
   const std::vector<int64_t>& dims(Line at = Line::here()) const;
+  /// Returns the number of axes.
   int rank(Line at = Line::here()) const { return static_cast<int>(dims(at).size()); }
 
+  /// Returns its number in the trace.
   int32_t id() const { return id_; }
+  /// Returns the number of its trace.
   uint64_t trace() const { return trace_; }
+  /// Returns the number of the block that made it.
   uint32_t block() const { return block_; }
 
  private:
@@ -73,7 +84,9 @@ class WEFT_API Cell {
   ~Cell();
   Cell(const Cell&) = delete;
   Cell& operator=(const Cell&) = delete;
+  /// Returns the value that it has now.
   Any get(Line at = Line::here()) const;
+  /// Assigns a value of the same dtype and shape.
   void set(const Any& v, Line at = Line::here());
 
  private:
@@ -86,23 +99,33 @@ enum class Use : uint8_t { in, out, in_out };
 
 /// An array that a kernel takes: row-major, with extents that are known when it is traced.
 struct Param {
+  /// How the kernel uses it.
   Use use = Use::in;
+  /// The dtype of its elements.
   Dtype dtype = float32;
+  /// Its extents.
   std::vector<int64_t> dims;
+  /// Its name in messages and prints; empty: "p0", "p1", ….
   std::string name = {};  // in messages and prints; empty: "p0", "p1", …
 };
 
 /// A reference to an array of a kernel, or to a view of it: axis k of the view has dims[k] elements, strides[k] apart.
 struct WEFT_API AnyRef {
+  /// The number of the array, or of a scratch buffer behind them; -1: none.
   int32_t param = -1;
+  /// The number of its trace.
   uint64_t trace = 0;
+  /// The dtype of its elements.
   Dtype dtype = float32;
+  /// The element at which the view begins.
   int64_t offset = 0;
+  /// Its extents.
   std::vector<int64_t> dims, strides;
 
   /// Returns the view with its axes in another order; with an axis repeated (stride 0); with axes of stride 0 and the
   /// last ones as they are, where NumPy's rule of broadcasting gives `shape`.
   AnyRef permute(const std::vector<int>& axes, Line at = Line::here()) const;
+  /// Returns the view with another shape, by NumPy's rule: what repeats has stride 0.
   AnyRef broadcast(const std::vector<int64_t>& shape, Line at = Line::here()) const;
   /// Returns the view of a part: elements start, start + step, … along each axis.
   AnyRef part(const std::vector<int64_t>& starts, const std::vector<int64_t>& counts, const std::vector<int64_t>& steps,
@@ -112,31 +135,41 @@ struct WEFT_API AnyRef {
 /// A part of one axis: `size` elements from `start` on, `step` apart; or the one element at `start` (`squeezed`), which
 /// leaves no axis; or all of them.
 struct Span {
+  /// Where the part begins, an int64 scalar; none: `first` says it.
   Any start = {};  // an int64 scalar; none: `first`
+  /// Where the part begins.
   int64_t first = 0;
+  /// The number of elements, and the distance from one to the next.
   int64_t size = 1, step = 1;
+  /// Whether the axis goes; whether it is taken whole.
   bool squeezed = false, whole = false;
 };
 
 /// How the data of an access is cached: as usual; read once, or written and not read soon; kept for other programs.
 enum class Cache : uint8_t { usual, streaming, keep };
 
+/// The options of an access.
 struct Access {
-  Any mask = {};      // a bool tile of the slice's shape: elements where it is false are not touched
+  /// A bool tile of the slice's shape: elements where it is false are not touched.
+  Any mask = {};  // a bool tile of the slice's shape: elements where it is false are not touched
+  /// What a load gives outside of the array, and where the mask is false.
   Scalar other = {};  // what a load gives where the mask is false, or outside of the array
+  /// How the data is cached.
   Cache cache = Cache::usual;
 };
 
-/// Load or store a slice. Elements outside of the array are `other`, and are not stored.
+/// Loads a slice. Elements outside of the array are `other`, and are not stored.
 WEFT_API Any load(const AnyRef& ref, std::span<const Span> slice, const Access& access = {}, Line at = Line::here());
+/// Stores a tile into a slice. Elements outside of the array are left out.
 WEFT_API void store(const AnyRef& ref, std::span<const Span> slice, const Any& value, const Access& access = {},
                     Line at = Line::here());
-/// Load or store elements at positions: an int64 tile for each axis of the array; they broadcast together.
+/// Loads elements at positions: an int64 tile for each axis of the array; they broadcast together.
 WEFT_API Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access = {},
                     Line at = Line::here());
+/// Stores elements at positions.
 WEFT_API void scatter(const AnyRef& ref, std::span<const Any> position, const Any& value, const Access& access = {},
                       Line at = Line::here());
-/// Update elements at positions in an order of the device's own and return what was there. `op`: "add", "min", "max",
+/// Updates elements at positions in an order of the device's own and returns what was there. `op`: "add", "min", "max",
 /// "bit_and", "bit_or", "bit_xor" or "exchange".
 WEFT_API Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& value,
                     const Any& mask = {}, Line at = Line::here());
@@ -147,31 +180,42 @@ WEFT_API Any compare_exchange(const AnyRef& ref, std::span<const Any> position, 
 /// Returns a scratch buffer of each program, not initialised.
 WEFT_API AnyRef scratch(Dtype dtype, const std::vector<int64_t>& dims, Line at = Line::here());
 
-/// Return the number of this program along an axis of the grid, and the number of programs along it.
+/// Returns the number of this program along an axis of the grid.
 WEFT_API Any program(int axis, Line at = Line::here());
+/// Returns the number of programs along an axis of the grid.
 WEFT_API int64_t num_programs(int axis, Line at = Line::here());
 
+/// Returns a tile that a number fills.
 WEFT_API Any constant(Dtype dtype, Scalar number, const std::vector<int64_t>& dims = {}, Line at = Line::here());
 /// Returns 0, 1, … n-1.
 WEFT_API Any iota(int64_t n, Dtype dtype = int64, Line at = Line::here());
 /// Computes a scalar operator by its name in docs/operators.md. Scalars and axes of extent 1 repeat.
 WEFT_API Any apply(std::string_view op, std::span<const Any> args, Line at = Line::here());
+/// Converts the elements to another dtype.
 WEFT_API Any cast(const Any& v, Dtype to, Line at = Line::here());
+/// Reads the bits of the elements as another dtype of the same width.
 WEFT_API Any bitcast(const Any& v, Dtype to, Line at = Line::here());
+/// Repeats a tile to a shape by NumPy's rule.
 WEFT_API Any broadcast_to(const Any& v, const std::vector<int64_t>& dims, Line at = Line::here());
+/// Returns the elements, in row-major order, in another shape.
 WEFT_API Any reshape(const Any& v, const std::vector<int64_t>& dims, Line at = Line::here());
+/// Returns the tile whose axis k is axis axes[k] of v.
 WEFT_API Any permute(const Any& v, const std::vector<int>& axes, Line at = Line::here());
+/// Returns a part of a tile: `dims` elements from `starts` on, by `steps`.
 WEFT_API Any slice(const Any& v, const std::vector<int64_t>& starts, const std::vector<int64_t>& dims,
                    const std::vector<int64_t>& steps = {}, Line at = Line::here());
+/// Joins tiles along an axis.
 WEFT_API Any cat(std::span<const Any> tiles, int axis, Line at = Line::here());
-/// Reduce along an axis by a reducer ("sum", "prod", "max", "min", "all", "any", "xor", "argmax", "argmin",
+/// Reduces a tile along an axis by a reducer ("sum", "prod", "max", "min", "all", "any", "xor", "argmax", "argmin",
 /// "logsumexp"), or by a function of the states of two parts, which are scalars: the lower part's, the upper part's.
 /// The function is associative; the order is fixed (docs/kernels.md).
 WEFT_API Any reduce(std::string_view reducer, const Any& v, int axis, Line at = Line::here());
+/// The function by which reductions and scans combine two parts.
 using CombineAny = std::function<std::vector<Any>(const std::vector<Any>&, const std::vector<Any>&)>;
+/// Reduces tiles of one shape together by a function.
 WEFT_API std::vector<Any> reduce(const CombineAny& combine, std::span<const Any> tiles, int axis,
                                  Line at = Line::here());
-/// Combine each element with those before it along an axis (`reverse`: with those behind it).
+/// Combines each element with those before it along an axis (`reverse`: with those behind it).
 WEFT_API Any scan(std::string_view reducer, const Any& v, int axis, bool reverse = false, Line at = Line::here());
 WEFT_API std::vector<Any> scan(const CombineAny& combine, std::span<const Any> tiles, int axis, bool reverse = false,
                                Line at = Line::here());
@@ -179,6 +223,7 @@ WEFT_API std::vector<Any> scan(const CombineAny& combine, std::span<const Any> t
 WEFT_API Any take(const Any& v, const Any& index, int axis, Line at = Line::here());
 /// Sorts tiles along an axis by the first of them. Equal elements keep their order; NaN comes last.
 WEFT_API std::vector<Any> sort(std::span<const Any> tiles, int axis, bool descending = false, Line at = Line::here());
+/// Counts how often each of 0 … bins-1 occurs.
 WEFT_API Any histogram(const Any& index, int64_t bins, Line at = Line::here());
 
 /// What a product of float32 may lose.
@@ -191,12 +236,15 @@ WEFT_API Any dot(const Any& a, const Any& b, const Any& c = {}, Precision precis
 /// What the compiler may do with a loop: how many iterations are loaded ahead, and whether loads have warps of their
 /// own.
 struct LoopOptions {
+  /// Iterations that are loaded ahead; 0: the compiler chooses.
   int stages = 0;  // 0: the compiler chooses
+  /// Whether loads may have warps of their own.
   bool warp_specialize = false;
 };
 /// Runs body(i) for i = lo, lo + step, … below hi. `step` is positive.
 WEFT_API void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body,
                    const LoopOptions& options = {}, Line at = Line::here());
+/// Runs the body if the condition, a bool scalar, holds.
 WEFT_API void when(const Any& condition, const std::function<void()>& body, Line at = Line::here());
 /// Runs one of two functions and returns its values, which have the same types.
 WEFT_API std::vector<Any> if_else(const Any& condition, const std::function<std::vector<Any>()>& then,
@@ -208,16 +256,20 @@ WEFT_API void while_(const std::function<Any()>& condition, const std::function<
 WEFT_API void print(const std::string& text, std::span<const Any> values, Line at = Line::here());
 /// Fails the launch where the condition does not hold.
 WEFT_API void assert_(const Any& condition, const std::string& text, Line at = Line::here());
-/// Return v, an integer, about which the compiler may assume that `divisor` divides it, or that it lies within bounds.
+/// Returns v, an integer, about which the compiler may assume that `divisor` divides it, or that it lies within bounds.
 /// The interpreter checks it.
 WEFT_API Any assume_multiple(const Any& v, int64_t divisor, Line at = Line::here());
+/// Returns v, an integer that lies within bounds.
 WEFT_API Any assume_range(const Any& v, int64_t low, int64_t high, Line at = Line::here());
 
 /// How the programs along an axis of a grid run: in any order and at once; or one after another, each seeing what those
 /// before it stored.
 enum class Order : uint8_t { parallel, sequential };
+/// One axis of a grid.
 struct GridAxis {
+  /// The number of programs.
   int64_t extent = 1;
+  /// How they run.
   Order order = Order::parallel;
   template <std::integral T>
   constexpr GridAxis(T n, Order how = Order::parallel) : extent(static_cast<int64_t>(n)), order(how) {}
@@ -230,7 +282,9 @@ class WEFT_API Program {
  public:
   struct Data;
   explicit Program(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  /// Returns the name.
   const std::string& name() const;
+  /// Returns the arrays that the kernel takes.
   const std::vector<Param>& params() const;
   /// Returns the number of independent programs: those along parallel axes.
   int64_t programs() const;
@@ -240,6 +294,7 @@ class WEFT_API Program {
   /// outside of arrays, programs that interfere, values that were never written and conditions of `assert_`, with the
   /// user's line, as std::runtime_error.
   void interpret(std::span<void* const> arrays) const;
+  /// Returns the traced kernel, for the library itself.
   const Data& data() const { return *data_; }
 
  private:

@@ -11,14 +11,17 @@
 namespace weft::k {
 
 // Tiles from numbers.
+/// Returns a tile that a number fills.
 template <class T, size_t N>
 Tile<T, static_cast<int>(N)> full(const int64_t (&dims)[N], Scalar number, Line at = Line::here()) {
   return Tile<T, static_cast<int>(N)>(constant(detail::dtype_of<T>(), number, {dims, dims + N}, at));
 }
+/// Returns a tile of zeros.
 template <class T, size_t N>
 Tile<T, static_cast<int>(N)> zeros(const int64_t (&dims)[N], Line at = Line::here()) {
   return full<T>(dims, 0, at);
 }
+/// Returns a number as a scalar.
 template <class T>
 Tile<T, 0> scalar(Scalar number, Line at = Line::here()) {
   return Tile<T, 0>(constant(detail::dtype_of<T>(), number, {}, at));
@@ -47,86 +50,107 @@ TileOf<V> unary(std::string_view op, const V& v, Line at) {
   return TileOf<V>(apply(op, std::array{as_tile(v, at).any()}, at));
 }
 }  // namespace detail
+/// Returns the magnitude.
 template <Value V>
 TileOf<V> abs(const V& v, Line at = Line::here()) {
   return detail::unary("abs", v, at);
 }
+/// Returns the square root.
 template <Value V>
 TileOf<V> sqrt(const V& v, Line at = Line::here()) {
   return detail::unary("sqrt", v, at);
 }
+/// Returns 1 / √a.
 template <Value V>
 TileOf<V> rsqrt(const V& v, Line at = Line::here()) {
   return detail::unary("rsqrt", v, at);
 }
+/// Returns 1 / a.
 template <Value V>
 TileOf<V> recip(const V& v, Line at = Line::here()) {
   return detail::unary("recip", v, at);
 }
+/// Returns a².
 template <Value V>
 TileOf<V> square(const V& v, Line at = Line::here()) {
   return detail::unary("square", v, at);
 }
+/// Returns a rounded down.
 template <Value V>
 TileOf<V> floor(const V& v, Line at = Line::here()) {
   return detail::unary("floor", v, at);
 }
+/// Returns a rounded up.
 template <Value V>
 TileOf<V> ceil(const V& v, Line at = Line::here()) {
   return detail::unary("ceil", v, at);
 }
+/// Returns a rounded toward 0.
 template <Value V>
 TileOf<V> trunc(const V& v, Line at = Line::here()) {
   return detail::unary("trunc", v, at);
 }
+/// Returns a rounded to nearest, halves to even.
 template <Value V>
 TileOf<V> round(const V& v, Line at = Line::here()) {
   return detail::unary("round", v, at);
 }
+/// Returns -1, 0 or 1 by the sign.
 template <Value V>
 TileOf<V> sign(const V& v, Line at = Line::here()) {
   return detail::unary("sign", v, at);
 }
+/// Returns e to the power a.
 template <Value V>
 TileOf<V> exp(const V& v, Line at = Line::here()) {
   return detail::unary("exp", v, at);
 }
+/// Returns 2 to the power a.
 template <Value V>
 TileOf<V> exp2(const V& v, Line at = Line::here()) {
   return detail::unary("exp2", v, at);
 }
+/// Returns exp(a) - 1, accurate near 0.
 template <Value V>
 TileOf<V> expm1(const V& v, Line at = Line::here()) {
   return detail::unary("expm1", v, at);
 }
+/// Returns the natural logarithm.
 template <Value V>
 TileOf<V> log(const V& v, Line at = Line::here()) {
   return detail::unary("log", v, at);
 }
+/// Returns the logarithm to base 2.
 template <Value V>
 TileOf<V> log2(const V& v, Line at = Line::here()) {
   return detail::unary("log2", v, at);
 }
+/// Returns log(1 + a), accurate near 0.
 template <Value V>
 TileOf<V> log1p(const V& v, Line at = Line::here()) {
   return detail::unary("log1p", v, at);
 }
+/// Returns the sine.
 template <Value V>
 TileOf<V> sin(const V& v, Line at = Line::here()) {
   return detail::unary("sin", v, at);
 }
+/// Returns the cosine.
 template <Value V>
 TileOf<V> cos(const V& v, Line at = Line::here()) {
   return detail::unary("cos", v, at);
 }
+/// Returns the hyperbolic tangent.
 template <Value V>
 TileOf<V> tanh(const V& v, Line at = Line::here()) {
   return detail::unary("tanh", v, at);
 }
+/// Returns the error function.
 template <Value V>
 TileOf<V> erf(const V& v, Line at = Line::here()) {
   return detail::unary("erf", v, at);
 }
+/// Returns 1 / (1 + exp(-a)).
 template <Value V>
 TileOf<V> sigmoid(const V& v, Line at = Line::here()) {
   return detail::unary("sigmoid", v, at);
@@ -167,22 +191,27 @@ BothOf<A, B> binary(std::string_view op, const A& a, const B& b, Line at) {
   return BothOf<A, B>(apply(op, std::array{operand<T>(a, at), operand<T>(b, at)}, at));
 }
 }  // namespace detail
+/// Returns the larger of two elements; NaN where either is.
 template <class A, class B>
 auto maximum(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("max", a, b, at);
 }
+/// Returns the smaller of two elements; NaN where either is.
 template <class A, class B>
 auto minimum(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("min", a, b, at);
 }
+/// Returns the quotient, rounded down.
 template <class A, class B>
 auto floordiv(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("floordiv", a, b, at);
 }
+/// Returns the remainder of floordiv, with the sign of b.
 template <class A, class B>
 auto mod(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("mod", a, b, at);
 }
+/// Returns a to the power b.
 template <class A, class B>
 auto pow(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("pow", a, b, at);
@@ -222,10 +251,12 @@ constexpr void check_alike() {
   static_assert(rank_of<A> == rank_of<B>, "the tiles have one rank: use row, col or expand_dims");
 }
 }  // namespace detail
+/// Returns the elements, in row-major order, in another shape.
 template <Value V, size_t N>
 Tile<ElementOf<V>, static_cast<int>(N)> reshape(const V& v, const int64_t (&dims)[N], Line at = Line::here()) {
   return Tile<ElementOf<V>, static_cast<int>(N)>(reshape(detail::as_tile(v, at).any(), {dims, dims + N}, at));
 }
+/// Repeats a tile to a shape by NumPy's rule.
 template <Value V, size_t N>
 Tile<ElementOf<V>, static_cast<int>(N)> broadcast_to(const V& v, const int64_t (&dims)[N], Line at = Line::here()) {
   return Tile<ElementOf<V>, static_cast<int>(N)>(broadcast_to(detail::as_tile(v, at).any(), {dims, dims + N}, at));
@@ -250,12 +281,13 @@ template <Value V>
 Tile<ElementOf<V>, rank_of<V> + 1> expand_dims(const V& v, int axis, Line at = Line::here()) {
   return Tile<ElementOf<V>, rank_of<V> + 1>(detail::expanded(detail::as_tile(v, at).any(), axis, at));
 }
-/// Return [n] as [1, n] and as [n, 1].
+/// Returns [n] as [1, n].
 template <Value V>
 Tile<ElementOf<V>, 2> row(const V& v, Line at = Line::here()) {
   static_assert(rank_of<V> == 1, "row takes a tile of one axis");
   return expand_dims(v, 0, at);
 }
+/// Returns [n] as [n, 1].
 template <Value V>
 Tile<ElementOf<V>, 2> col(const V& v, Line at = Line::here()) {
   static_assert(rank_of<V> == 1, "col takes a tile of one axis");
@@ -284,6 +316,7 @@ Tile<ElementOf<A>, rank_of<A> + 1> join(const A& a, const B& b, Line at = Line::
   return Tile<ElementOf<A>, rank_of<A> + 1>(
       detail::joined(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(), at));
 }
+/// Returns the two halves of a last axis of extent 2.
 template <Value A>
 std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<A>, rank_of<A> - 1>> split(const A& a,
                                                                                         Line at = Line::here()) {

@@ -25,54 +25,67 @@ Tile<ElementOf<V>, 0> reduced_wholly(std::string_view reducer, const V& v, Line 
   return Tile<ElementOf<V>, 0>(left);
 }
 }  // namespace detail
+/// Returns the sum.
 template <Value V>
 auto sum(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("sum", v, axis, at);
 }
+/// Returns the sum.
 template <Value V>
 auto sum(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("sum", v, at);
 }
+/// Returns the product.
 template <Value V>
 auto prod(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("prod", v, axis, at);
 }
+/// Returns the largest element; NaN where one is.
 template <Value V>
 auto max(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("max", v, axis, at);
 }
+/// Returns the largest element; NaN where one is.
 template <Value V>
 auto max(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("max", v, at);
 }
+/// Returns the smallest element; NaN where one is.
 template <Value V>
 auto min(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("min", v, axis, at);
 }
+/// Returns the smallest element; NaN where one is.
 template <Value V>
 auto min(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("min", v, at);
 }
+/// Returns whether any element is true.
 template <Value V>
 auto any(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<bool>("any", v, axis, at);
 }
+/// Returns whether any element is true.
 template <Value V>
 auto any(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("any", v, at);
 }
+/// Returns the elements combined by exclusive or.
 template <Value V>
 auto xor_sum(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("xor", v, axis, at);
 }
+/// Returns the index of the first largest element.
 template <Value V>
 auto argmax(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<u32>("argmax", v, axis, at);
 }
+/// Returns the index of the first smallest element.
 template <Value V>
 auto argmin(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<u32>("argmin", v, axis, at);
 }
+/// Returns the logarithm of the sum of exponentials.
 template <Value V>
 auto logsumexp(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("logsumexp", v, axis, at);
@@ -109,7 +122,8 @@ Tile<ElementOf<V>, rank_of<V> - 1> reduce(const V& v, int axis, const F& f, Line
   return Tile<ElementOf<V>, rank_of<V> - 1>(
       reduce(detail::combine_of<F, ElementOf<V>>(f), std::array{detail::as_tile(v, at).any()}, axis, at)[0]);
 }
-/// The same of two tiles of one shape: f(a of the lower part, b of it, a of the upper part, b of it) returns a pair.
+/// Reduces two tiles of one shape together: f(a of the lower part, b of it, a of the upper part, b of it) returns a
+/// pair.
 template <Value A, Value B, class F>
 std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<B>, rank_of<B> - 1>> reduce(const A& a, const B& b,
                                                                                          int axis, const F& f,
@@ -120,22 +134,27 @@ std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<B>, rank_of<B> - 1>
 }
 
 // Scans: element i from those up to i, or (`reverse`) from i on.
+/// Returns the sums up to each element.
 template <Value V>
 TileOf<V> cumsum(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("sum", detail::as_tile(v, at).any(), axis, reverse, at));
 }
+/// Returns the products up to each element.
 template <Value V>
 TileOf<V> cumprod(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("prod", detail::as_tile(v, at).any(), axis, reverse, at));
 }
+/// Returns the largest element up to each.
 template <Value V>
 TileOf<V> cummax(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("max", detail::as_tile(v, at).any(), axis, reverse, at));
 }
+/// Returns the smallest element up to each.
 template <Value V>
 TileOf<V> cummin(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("min", detail::as_tile(v, at).any(), axis, reverse, at));
 }
+/// Combines each element with those before it by a function of two parts.
 template <Value V, detail::combines<V> F>
 TileOf<V> scan(const V& v, int axis, const F& f, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(
@@ -146,6 +165,7 @@ TileOf<V> scan(const V& v, int axis, const F& f, bool reverse = false, Line at =
 namespace detail {
 WEFT_API Any largest(const Any& v, int64_t k, Line at);
 }
+/// Sorts an axis. Equal elements keep their order; NaN comes last.
 template <Value V>
 TileOf<V> sort(const V& v, int axis = -1, bool descending = false, Line at = Line::here()) {
   return TileOf<V>(sort(std::array{detail::as_tile(v, at).any()}, axis, descending, at)[0]);

@@ -7,7 +7,7 @@
 
 namespace weft::k {
 
-/// Four words of Philox-4x32-10 (Salmon et al., 2011) for each counter, under a 64-bit seed.
+/// Returns four words of Philox-4x32-10 (Salmon et al., 2011) for each counter, under a 64-bit seed.
 template <Value S, Value C>
 std::array<Tile<u32, rank_of<C>>, 4> philox(const S& seed, const C& counter, Line at = Line::here()) {
   const Any key = cast(detail::as_tile(seed, at).any(), uint64, at),

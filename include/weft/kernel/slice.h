@@ -11,23 +11,29 @@ namespace weft::k {
 
 /// `size` elements of an axis from `start` on, `step` apart.
 struct Ds {
+  /// What is taken of the axis.
   Span span;
 };
+/// Returns `size` elements of an axis from `start` on, `step` apart.
 inline Ds ds(int64_t start, int64_t size, int64_t step = 1) { return {{.first = start, .size = size, .step = step}}; }
+/// Returns `size` elements of an axis from `start` on, `step` apart.
 inline Ds ds(const Index& start, int64_t size, int64_t step = 1) {
   return {{.start = start.any(), .size = size, .step = step}};
 }
+/// Returns `size` elements of an axis from `start` on, `step` apart.
 template <class T>
 requires std::same_as<T, Mut<i64, 0>> Ds ds(const T& start, int64_t size, int64_t step = 1, Line at = Line::here()) {
   return ds(start.get(at), size, step);
 }
 /// All elements of an axis, `x(all, i)`; and the reduction of a tile of bool, `all(tile, axis)`.
 struct All {
+  /// Returns whether all elements are true.
   template <Value V>
   Tile<bool, rank_of<V> - 1> operator()(const V& v, int axis, Line at = Line::here()) const {
     static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
     return Tile<bool, rank_of<V> - 1>(reduce("all", detail::as_tile(v, at).any(), axis, at));
   }
+  /// Returns whether all elements are true.
   template <Value V>
   Tile<bool, 0> operator()(const V& v, Line at = Line::here()) const {
     static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
@@ -36,6 +42,7 @@ struct All {
     return Tile<bool, 0>(left);
   }
 };
+/// The object `all`.
 inline constexpr All all{};
 
 namespace detail {
@@ -62,6 +69,7 @@ class Part : public detail::Operators<T, R> {
  public:
   Part(AnyRef ref, std::vector<Span> spans) : ref_(std::move(ref)), spans_(std::move(spans)) {}
   Part(const Part&) = default;
+  /// Returns the tile; 0 outside of the array.
   Tile<T, R> load(Line at = Line::here()) const { return Tile<T, R>(k::load(ref_, spans_, {}, at)); }
   /// Loads with `other` outside of the array.
   template <class N>
@@ -77,23 +85,29 @@ class Part : public detail::Operators<T, R> {
   }
 
   // An array that is an input is not written.
+  /// Stores a tile.
   const Part& operator=(const Part& v) const requires(detail::never<T>);
+  /// Stores a tile.
   template <class V>
   const Part& operator=(const V&) const {
     return read_only<V>();
   }
+  /// Loads, adds and stores.
   template <class V>
   const Part& operator+=(const V&) const {
     return read_only<V>();
   }
+  /// Loads, subtracts and stores.
   template <class V>
   const Part& operator-=(const V&) const {
     return read_only<V>();
   }
+  /// Loads, multiplies and stores.
   template <class V>
   const Part& operator*=(const V&) const {
     return read_only<V>();
   }
+  /// Stores a tile.
   template <class V, class... More>
   void store(const V&, const More&...) const {
     read_only<V>();
@@ -122,30 +136,40 @@ class WritablePart : public Part<T, R> {
   void store(const At<T, R>& v, Cache cache = Cache::usual) const {
     k::store(this->ref_, this->spans_, v.any, {.cache = cache}, v.line);
   }
+  /// Stores a tile.
   const WritablePart& operator=(const WritablePart& v) const requires(detail::never<T>);
+  /// Stores a tile.
   const WritablePart& operator=(const At<T, R>& v) const {
     store(v);
     return *this;
   }
+  /// Loads, adds and stores.
   const WritablePart& operator+=(const At<T, R>& v) const { return update("add", v); }
+  /// Loads, subtracts and stores.
   const WritablePart& operator-=(const At<T, R>& v) const { return update("sub", v); }
+  /// Loads, multiplies and stores.
   const WritablePart& operator*=(const At<T, R>& v) const { return update("mul", v); }
+  /// Stores a tile.
   template <detail::unfit<T, R> V, class... More>
   void store(const V&, const More&...) const {
     unfit<V>();
   }
+  /// Stores a tile.
   template <detail::unfit<T, R> V>
   const WritablePart& operator=(const V&) const {
     return unfit<V>();
   }
+  /// Loads, adds and stores.
   template <detail::unfit<T, R> V>
   const WritablePart& operator+=(const V&) const {
     return unfit<V>();
   }
+  /// Loads, subtracts and stores.
   template <detail::unfit<T, R> V>
   const WritablePart& operator-=(const V&) const {
     return unfit<V>();
   }
+  /// Loads, multiplies and stores.
   template <detail::unfit<T, R> V>
   const WritablePart& operator*=(const V&) const {
     return unfit<V>();
@@ -168,9 +192,12 @@ class WritablePart : public Part<T, R> {
 template <class T, int R>
 class Ref {
  public:
+  /// The number of axes.
   static constexpr int rank = R;
+  /// The type of the elements.
   using Element = T;
   explicit Ref(AnyRef ref) : ref_(std::move(ref)) {}
+  /// Returns the reference without types.
   const AnyRef& any() const { return ref_; }
   /// Returns the extent of an axis; -1 is the last one.
   int64_t dim(int axis, Line at = Line::here()) const { return ref_.dims[detail::axis_of("dim", ref_.dims, axis, at)]; }
@@ -187,6 +214,7 @@ class Ref {
     static_assert(static_cast<int>(N) == R, "permute names each axis of the array once");
     return Ref(ref_.permute({axes, axes + N}, at));
   }
+  /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>
   Ref<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
     return Ref<T, static_cast<int>(N)>(ref_.broadcast({shape, shape + N}, at));
@@ -205,6 +233,7 @@ class Ref {
 /// Arrays of a kernel: read; written; both.
 template <class T, int R>
 struct In : Ref<T, R> {
+  /// How a kernel uses the array.
   static constexpr Use use = Use::in;
   using Ref<T, R>::Ref;
   /// Returns a slice, which is only read.
@@ -212,23 +241,28 @@ struct In : Ref<T, R> {
   auto operator()(const S&... subscripts) const {
     return this->template sliced<Part>(subscripts...);
   }
-  /// Return views, as Ref does, which are only read.
+  /// Returns the view with its axes in another order, which is only read.
   template <size_t N>
   In permute(const int (&axes)[N], Line at = Line::here()) const {
     return In(Ref<T, R>::permute(axes, at).any());
   }
+  /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>
   In<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
     return In<T, static_cast<int>(N)>(Ref<T, R>::broadcast(shape, at).any());
   }
 };
+/// An array that a kernel writes.
 template <class T, int R>
 struct Out : Ref<T, R> {
+  /// How a kernel uses the array.
   static constexpr Use use = Use::out;
   using Ref<T, R>::Ref;
 };
+/// An array that a kernel reads and writes.
 template <class T, int R>
 struct InOut : Ref<T, R> {
+  /// How a kernel uses the array.
   static constexpr Use use = Use::in_out;
   using Ref<T, R>::Ref;
 };

@@ -24,6 +24,7 @@ using u16 = uint16_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 struct e4m3 {};  ///< the 8-bit floats, of storage alone
+/// An 8-bit float, of storage alone.
 struct e5m2 {};
 
 namespace detail {
@@ -84,6 +85,7 @@ template <Value V>
 using TileOf = decltype(detail::as_tile(std::declval<const V&>(), Line{}));
 template <Value V>
 using ElementOf = typename TileOf<V>::Element;
+/// The number of axes of a value.
 template <Value V>
 inline constexpr int rank_of = TileOf<V>::rank;
 
@@ -120,7 +122,9 @@ WEFT_API size_t axis_of(std::string_view what, const std::vector<int64_t>& dims,
 /// numbers and scalars of T; scalars repeat.
 template <class T, int R>
 struct At {
+  /// The operand without types.
   Any any;
+  /// The line where it stands.
   Line line;
   At(const Tile<T, R>& v, Line at = Line::here()) : any(v.any()), line(at) {}
   At(const Mut<T, R>& v, Line at = Line::here()) : any(v.get(at).any()), line(at) {}
@@ -180,10 +184,6 @@ struct Operators {
   friend Tile<bool, R> operator>=(const Operand& a, const Operand& b) { return compared<T, R>("le", b, a); }
   friend Tile<T, R> operator-(const Operand& a) { return Tile<T, R>(apply("neg", std::array{a.any}, a.line)); }
   friend Tile<T, R> operator~(const Operand& a) { return Tile<T, R>(apply("bit_not", std::array{a.any}, a.line)); }
-  friend Tile<T, R> operator!(const Operand& a) {
-    static_assert(std::same_as<T, bool>, "! is for tiles of bool");
-    return Tile<T, R>(apply("bit_not", std::array{a.any}, a.line));
-  }
 };
 
 }  // namespace detail
@@ -196,7 +196,9 @@ class Tile : public detail::Operators<T, R> {
   static_assert(R >= 0 && R <= 4, "a tile has zero to four axes");
 
  public:
+  /// The number of axes.
   static constexpr int rank = R;
+  /// The type of the elements.
   using Element = T;
   Tile() = default;
   explicit Tile(Any v) : any_(std::move(v)) {}
@@ -207,6 +209,7 @@ class Tile : public detail::Operators<T, R> {
   /// Loads a slice; reads a variable.
   Tile(const Part<T, R>& v, Line at = Line::here()) : any_(v.load(at).any()) {}
   Tile(const Mut<T, R>& v, Line at = Line::here()) : any_(v.get(at).any()) {}
+  /// Returns the handle without types.
   const Any& any() const { return any_; }
   /// Returns the extent of an axis; -1 is the last one.
   int64_t dim(int axis, Line at = Line::here()) const {
@@ -232,35 +235,47 @@ class Mut : public detail::Operators<T, R> {
     detail::check_assigned<V, T, R>();
   }
   Mut(const Mut& initial, Line at = Line::here()) : cell_(initial.get(at).any(), at) {}
+  /// Returns the value that the variable has now.
   Tile<T, R> get(Line at = Line::here()) const { return Tile<T, R>(cell_.get(at)); }
   // Assignments take At, which knows the line; that of another variable too.
+  /// Assigns a value; a number or a scalar fills the variable.
   Mut& operator=(const Mut& v) requires(detail::never<T>);
+  /// Assigns a value; a number or a scalar fills the variable.
   Mut& operator=(const At<T, R>& v) {
     cell_.set(repeated(v), v.line);
     return *this;
   }
+  /// Adds to the variable.
   Mut& operator+=(const At<T, R>& v) { return *this = At<T, R>(changed("add", v), v.line); }
+  /// Subtracts from the variable.
   Mut& operator-=(const At<T, R>& v) { return *this = At<T, R>(changed("sub", v), v.line); }
+  /// Multiplies the variable.
   Mut& operator*=(const At<T, R>& v) { return *this = At<T, R>(changed("mul", v), v.line); }
+  /// Divides the variable.
   Mut& operator/=(const At<T, R>& v) {
     return *this = At<T, R>(Tile<T, R>(detail::quotient(cell_.get(v.line), v.any, v.line)), v.line);
   }
+  /// Assigns a value; a number or a scalar fills the variable.
   template <detail::unfit<T, R> V>
   Mut& operator=(const V&) {
     return unfit<V>();
   }
+  /// Adds to the variable.
   template <detail::unfit<T, R> V>
   Mut& operator+=(const V&) {
     return unfit<V>();
   }
+  /// Subtracts from the variable.
   template <detail::unfit<T, R> V>
   Mut& operator-=(const V&) {
     return unfit<V>();
   }
+  /// Multiplies the variable.
   template <detail::unfit<T, R> V>
   Mut& operator*=(const V&) {
     return unfit<V>();
   }
+  /// Divides the variable.
   template <detail::unfit<T, R> V>
   Mut& operator/=(const V&) {
     return unfit<V>();
@@ -281,10 +296,13 @@ class Mut : public detail::Operators<T, R> {
   }
   Cell cell_;
 };
+/// Deduces the type of a variable from its initial value.
 template <class T, int R>
 Mut(Tile<T, R>) -> Mut<T, R>;
+/// Deduces the type of a variable from its initial value.
 template <class T, int R>
 Mut(Part<T, R>) -> Mut<T, R>;
+/// Deduces the type of a variable from its initial value.
 template <class T, int R>
 Mut(WritablePart<T, R>) -> Mut<T, R>;
 
@@ -296,67 +314,91 @@ TileOf<A> mismatch() {
 }
 }  // namespace detail
 
+/// Returns whether elements are false. A template, since by conversion it would be as good as that of bool; its line is
+/// that of the instruction before.
+template <Value V>
+TileOf<V> operator!(const V& v) {
+  static_assert(std::same_as<ElementOf<V>, bool>, "! is for tiles of bool");
+  return TileOf<V>(apply("bit_not", std::array{detail::as_tile(v, Line{}).any()}, Line{}));
+}
+
 // Operators of values that do not go together: they say why.
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator+(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator-(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator*(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator/(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator%(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator&(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator|(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator^(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator<<(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Computes the operator element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator>>(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator==(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator!=(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator<(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator<=(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator>(const A&, const B&) {
   return detail::mismatch<A, B>();
 }
+/// Compares element by element.
 template <class A, detail::mismatched<A> B>
 TileOf<A> operator>=(const A&, const B&) {
   return detail::mismatch<A, B>();

@@ -42,7 +42,8 @@ void matmul_bias_relu(const k::In<T, 2>& a, const k::In<T, 2>& b, const k::In<fl
                       Tiles tile) {
   const auto m = k::ds(k::program_id(0) * tile.m, tile.m), n = k::ds(k::program_id(1) * tile.n, tile.n);
   k::Mut acc = k::zeros<float>({tile.m, tile.n});
-  k::loop(0, a.dim(1), tile.k, [&](k::Index i) { acc = k::dot(a(m, k::ds(i, tile.k)), b(k::ds(i, tile.k), n), acc.get()); });
+  k::loop(0, a.dim(1), tile.k,
+          [&](k::Index i) { acc = k::dot(a(m, k::ds(i, tile.k)), b(k::ds(i, tile.k), n), acc.get()); });
   c(m, n) = k::cast<T>(k::maximum(acc + k::row(bias(n)), 0.0));
 }
 
@@ -64,7 +65,8 @@ void attention(const k::In<T, 2>& query, const k::In<T, 2>& keys, const k::In<T,
     s = k::where(columns < length, s, -INFINITY);
     if (causal) s = k::where(columns <= k::col(first + k::arange(queries)), s, -INFINITY);
     const auto larger = k::maximum(m, k::max(s, 1));
-    const auto p = k::exp2(s - k::col(larger)), r = k::exp2(m - larger);
+    const auto p = k::exp2(s - k::col(larger));
+    const auto r = k::exp2(m - larger);
     l = l * r + k::sum(p, 1);
     acc = acc * k::col(r) + k::dot(k::cast<T>(p), values(k::ds(j, block), k::all));
     m = larger;

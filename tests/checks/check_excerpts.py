@@ -3,8 +3,8 @@
 
 usage: check_excerpts.py [ROOT]
 
-A code block that follows a line <!-- excerpt: FILE --> stands in FILE word for word, at any indentation. Prints one line
-for each block that does not, and exits with 1 where there is one.
+A code block that follows a line <!-- excerpt: FILE --> stands in FILE word for word, at any indentation. Prints one
+line for each block that does not, and exits with 1 where there is one.
 """
 import re
 import sys

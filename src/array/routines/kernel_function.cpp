@@ -28,7 +28,7 @@ struct Entry {
 
 using EntryRef = std::shared_ptr<const Entry>;
 
-bool equal(const AnyConfig& a, const AnyConfig& b) {
+bool same_config(const AnyConfig& a, const AnyConfig& b) {
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
 }
 
@@ -129,7 +129,7 @@ struct Traced::State {
   EntryRef find(const std::vector<Shape>& shapes, const AnyConfig& config) {
     const std::scoped_lock held(lock);
     for (const EntryRef& e : entries)
-      if (e->shapes == shapes && equal(e->config, config)) return e;
+      if (e->shapes == shapes && same_config(e->config, config)) return e;
     return nullptr;
   }
 

@@ -55,7 +55,7 @@ constexpr void check_dot() {
 }
 }  // namespace detail
 /// Returns a·b of [m,k] and [k,n], or batches of them, added up in float32 (float64, int32), k ascending.
-template <Value A, Value B>
+template <TileLike A, TileLike B>
 Tile<detail::Sum<ElementOf<A>>, rank_of<A>> dot(const A& a, const B& b, Precision precision = Precision::exact,
                                                 Line at = Line::here()) {
   detail::check_dot<A, B>();
@@ -63,7 +63,7 @@ Tile<detail::Sum<ElementOf<A>>, rank_of<A>> dot(const A& a, const B& b, Precisio
       dot(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(), {}, precision, at));
 }
 /// Returns c + a·b.
-template <Value A, Value B, Value C>
+template <TileLike A, TileLike B, TileLike C>
 TileOf<C> dot(const A& a, const B& b, const C& c, Precision precision = Precision::exact, Line at = Line::here()) {
   detail::check_dot<A, B>();
   static_assert(rank_of<C> == rank_of<A>, "dot adds to a tile of the rank of its operands");
@@ -97,13 +97,13 @@ void static_for(int64_t n, const F& body) {
   for (int64_t k = 0; k < n; ++k) body(k);
 }
 /// Runs the body if the condition, a scalar, holds.
-template <Value C, class F>
+template <TileLike C, class F>
 void when(const C& condition, const F& body, Line at = Line::here()) {
   static_assert(std::same_as<TileOf<C>, Tile<bool, 0>>, "the condition is a bool scalar: reduce a tile by all or any");
   when(detail::as_tile(condition, at).any(), std::function<void()>(body), at);
 }
 /// Returns what one of two functions returns: a tile, of one type in both.
-template <Value C, class F, class G>
+template <TileLike C, class F, class G>
 auto if_else(const C& condition, const F& then, const G& otherwise, Line at = Line::here()) {
   static_assert(std::same_as<TileOf<C>, Tile<bool, 0>>, "the condition is a bool scalar: reduce a tile by all or any");
   const Any chosen = detail::as_tile(condition, at).any();
@@ -125,7 +125,7 @@ auto if_else(const C& condition, const F& then, const G& otherwise, Line at = Li
 }
 /// Runs the body while condition() holds.
 template <class C, class F>
-requires Value<std::invoke_result_t<C>>
+requires TileLike<std::invoke_result_t<C>>
 void while_(const C& condition, const F& body, Line at = Line::here()) {
   using Condition = TileOf<std::invoke_result_t<C>>;
   static_assert(std::same_as<Condition, Tile<bool, 0>>, "the condition is a bool scalar: reduce a tile by all or any");
@@ -142,12 +142,12 @@ struct Text {
   Text(std::string t, Line at = Line::here()) : text(std::move(t)), line(at) {}
 };
 /// Prints text and values.
-template <Value... V>
+template <TileLike... V>
 void print(const Text& text, const V&... values) {
   print(text.text, std::vector<Any>{detail::as_tile(values, text.line).any()...}, text.line);
 }
 /// Fails the launch where the condition does not hold.
-template <Value C>
+template <TileLike C>
 void check(const C& condition, const std::string& text, Line at = Line::here()) {
   static_assert(std::same_as<ElementOf<C>, bool>, "check takes a tile of bool");
   assert_(detail::as_tile(condition, at).any(), text, at);
@@ -211,43 +211,43 @@ struct Name {
 
 /// Returns elements at positions: an integer tile (or index) for each axis of the array; positions broadcast together.
 /// Elements outside of the array are 0, and are not stored.
-template <detail::reference A, Value P0>
+template <detail::reference A, TileLike P0>
 auto gather(const A& array, const P0& p0, Line at = Line::here()) {
   return detail::gathered(at, array, p0);
 }
-template <detail::reference A, Value P0, Value P1>
+template <detail::reference A, TileLike P0, TileLike P1>
 auto gather(const A& array, const P0& p0, const P1& p1, Line at = Line::here()) {
   return detail::gathered(at, array, p0, p1);
 }
-template <detail::reference A, Value P0, Value P1, Value P2>
+template <detail::reference A, TileLike P0, TileLike P1, TileLike P2>
 auto gather(const A& array, const P0& p0, const P1& p1, const P2& p2, Line at = Line::here()) {
   return detail::gathered(at, array, p0, p1, p2);
 }
-template <detail::reference A, Value P0, Value P1, Value P2, Value P3>
+template <detail::reference A, TileLike P0, TileLike P1, TileLike P2, TileLike P3>
 auto gather(const A& array, const P0& p0, const P1& p1, const P2& p2, const P3& p3, Line at = Line::here()) {
   return detail::gathered(at, array, p0, p1, p2, p3);
 }
 /// Stores elements at positions. Where several have one position, any of them is stored.
-template <detail::reference A, Value V, Value P0>
+template <detail::reference A, TileLike V, TileLike P0>
 void scatter(const A& array, const V& v, const P0& p0, Line at = Line::here()) {
   detail::scattered(at, array, v, p0);
 }
-template <detail::reference A, Value V, Value P0, Value P1>
+template <detail::reference A, TileLike V, TileLike P0, TileLike P1>
 void scatter(const A& array, const V& v, const P0& p0, const P1& p1, Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1);
 }
-template <detail::reference A, Value V, Value P0, Value P1, Value P2>
+template <detail::reference A, TileLike V, TileLike P0, TileLike P1, TileLike P2>
 void scatter(const A& array, const V& v, const P0& p0, const P1& p1, const P2& p2, Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1, p2);
 }
-template <detail::reference A, Value V, Value P0, Value P1, Value P2, Value P3>
+template <detail::reference A, TileLike V, TileLike P0, TileLike P1, TileLike P2, TileLike P3>
 void scatter(const A& array, const V& v, const P0& p0, const P1& p1, const P2& p2, const P3& p3,
              Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1, p2, p3);
 }
 /// Updates elements at positions, each at once, and returns what was there. `op`: add, min, max, bit_and, bit_or,
 /// bit_xor, exchange. The order of programs is the device's own.
-template <detail::reference A, Value V, Value... P>
+template <detail::reference A, TileLike V, TileLike... P>
 auto atomic(const detail::Name& op, const A& array, const V& v, const P&... position) {
   detail::check_written<A, V, P...>();
   const Line at = op.line;

@@ -33,125 +33,125 @@ Tile<T, 1> arange(int64_t n, Line at = Line::here()) {
 }
 
 /// Converts elements: floats to integers toward zero, saturating; to narrower floats to nearest even.
-template <class To, Value V>
+template <class To, TileLike V>
 Tile<To, rank_of<V>> cast(const V& v, Line at = Line::here()) {
   return Tile<To, rank_of<V>>(cast(detail::as_tile(v, at).any(), detail::dtype_of<To>(), at));
 }
 /// Reads the bits of elements as another type of the same width.
-template <class To, Value V>
+template <class To, TileLike V>
 Tile<To, rank_of<V>> bitcast(const V& v, Line at = Line::here()) {
   return Tile<To, rank_of<V>>(bitcast(detail::as_tile(v, at).any(), detail::dtype_of<To>(), at));
 }
 
 // Scalar operators by their names in docs/operators.md.
 namespace detail {
-template <Value V>
+template <TileLike V>
 TileOf<V> unary(std::string_view op, const V& v, Line at) {
   return TileOf<V>(apply(op, std::array{as_tile(v, at).any()}, at));
 }
 }  // namespace detail
 /// Returns the magnitude.
-template <Value V>
+template <TileLike V>
 TileOf<V> abs(const V& v, Line at = Line::here()) {
   return detail::unary("abs", v, at);
 }
 /// Returns the square root.
-template <Value V>
+template <TileLike V>
 TileOf<V> sqrt(const V& v, Line at = Line::here()) {
   return detail::unary("sqrt", v, at);
 }
 /// Returns 1 / √a.
-template <Value V>
+template <TileLike V>
 TileOf<V> rsqrt(const V& v, Line at = Line::here()) {
   return detail::unary("rsqrt", v, at);
 }
 /// Returns 1 / a.
-template <Value V>
+template <TileLike V>
 TileOf<V> recip(const V& v, Line at = Line::here()) {
   return detail::unary("recip", v, at);
 }
 /// Returns a².
-template <Value V>
+template <TileLike V>
 TileOf<V> square(const V& v, Line at = Line::here()) {
   return detail::unary("square", v, at);
 }
 /// Returns a rounded down.
-template <Value V>
+template <TileLike V>
 TileOf<V> floor(const V& v, Line at = Line::here()) {
   return detail::unary("floor", v, at);
 }
 /// Returns a rounded up.
-template <Value V>
+template <TileLike V>
 TileOf<V> ceil(const V& v, Line at = Line::here()) {
   return detail::unary("ceil", v, at);
 }
 /// Returns a rounded toward 0.
-template <Value V>
+template <TileLike V>
 TileOf<V> trunc(const V& v, Line at = Line::here()) {
   return detail::unary("trunc", v, at);
 }
 /// Returns a rounded to nearest, halves to even.
-template <Value V>
+template <TileLike V>
 TileOf<V> round(const V& v, Line at = Line::here()) {
   return detail::unary("round", v, at);
 }
 /// Returns -1, 0 or 1 by the sign.
-template <Value V>
+template <TileLike V>
 TileOf<V> sign(const V& v, Line at = Line::here()) {
   return detail::unary("sign", v, at);
 }
 /// Returns e to the power a.
-template <Value V>
+template <TileLike V>
 TileOf<V> exp(const V& v, Line at = Line::here()) {
   return detail::unary("exp", v, at);
 }
 /// Returns 2 to the power a.
-template <Value V>
+template <TileLike V>
 TileOf<V> exp2(const V& v, Line at = Line::here()) {
   return detail::unary("exp2", v, at);
 }
 /// Returns exp(a) - 1, accurate near 0.
-template <Value V>
+template <TileLike V>
 TileOf<V> expm1(const V& v, Line at = Line::here()) {
   return detail::unary("expm1", v, at);
 }
 /// Returns the natural logarithm.
-template <Value V>
+template <TileLike V>
 TileOf<V> log(const V& v, Line at = Line::here()) {
   return detail::unary("log", v, at);
 }
 /// Returns the logarithm to base 2.
-template <Value V>
+template <TileLike V>
 TileOf<V> log2(const V& v, Line at = Line::here()) {
   return detail::unary("log2", v, at);
 }
 /// Returns log(1 + a), accurate near 0.
-template <Value V>
+template <TileLike V>
 TileOf<V> log1p(const V& v, Line at = Line::here()) {
   return detail::unary("log1p", v, at);
 }
 /// Returns the sine.
-template <Value V>
+template <TileLike V>
 TileOf<V> sin(const V& v, Line at = Line::here()) {
   return detail::unary("sin", v, at);
 }
 /// Returns the cosine.
-template <Value V>
+template <TileLike V>
 TileOf<V> cos(const V& v, Line at = Line::here()) {
   return detail::unary("cos", v, at);
 }
 /// Returns the hyperbolic tangent.
-template <Value V>
+template <TileLike V>
 TileOf<V> tanh(const V& v, Line at = Line::here()) {
   return detail::unary("tanh", v, at);
 }
 /// Returns the error function.
-template <Value V>
+template <TileLike V>
 TileOf<V> erf(const V& v, Line at = Line::here()) {
   return detail::unary("erf", v, at);
 }
 /// Returns 1 / (1 + exp(-a)).
-template <Value V>
+template <TileLike V>
 TileOf<V> sigmoid(const V& v, Line at = Line::here()) {
   return detail::unary("sigmoid", v, at);
 }
@@ -162,17 +162,17 @@ template <class A, class B>
 struct Both {
   static_assert(never<A>, "an operand is a tile, a slice, a variable or a number, and one of them is no number");
 };
-template <Value A, Value B>
+template <TileLike A, TileLike B>
 struct Both<A, B> {
   static_assert((check_operands<A, B>(), true));
   using type = Tile<ElementOf<A>, (rank_of<A> > rank_of<B> ? rank_of<A> : rank_of<B>)>;
 };
-template <Value A, class N>
+template <TileLike A, class N>
 requires std::is_arithmetic_v<N>
 struct Both<A, N> {
   using type = TileOf<A>;
 };
-template <class N, Value B>
+template <class N, TileLike B>
 requires std::is_arithmetic_v<N>
 struct Both<N, B> {
   using type = TileOf<B>;
@@ -217,7 +217,7 @@ auto pow(const A& a, const B& b, Line at = Line::here()) {
   return detail::binary("pow", a, b, at);
 }
 /// Returns a · b + c, rounded once.
-template <Value A, class B, class C>
+template <TileLike A, class B, class C>
 auto fma(const A& a, const B& b, const C& c, Line at = Line::here()) {
   using Result = detail::BothOf<detail::BothOf<A, B>, C>;
   using T = typename Result::Element;
@@ -225,7 +225,7 @@ auto fma(const A& a, const B& b, const C& c, Line at = Line::here()) {
       apply("fma", std::array{detail::operand<T>(a, at), detail::operand<T>(b, at), detail::operand<T>(c, at)}, at));
 }
 /// Returns a where the condition holds, else b; both are values, or one is a number.
-template <Value C, class A, class B>
+template <TileLike C, class A, class B>
 auto where(const C& condition, const A& a, const B& b, Line at = Line::here()) {
   static_assert(std::same_as<ElementOf<C>, bool>, "the condition of where is a tile of bool");
   using Values = detail::BothOf<A, B>;
@@ -252,23 +252,23 @@ constexpr void check_alike() {
 }
 }  // namespace detail
 /// Returns the elements, in row-major order, in another shape.
-template <Value V, size_t N>
+template <TileLike V, size_t N>
 Tile<ElementOf<V>, static_cast<int>(N)> reshape(const V& v, const int64_t (&dims)[N], Line at = Line::here()) {
   return Tile<ElementOf<V>, static_cast<int>(N)>(reshape(detail::as_tile(v, at).any(), {dims, dims + N}, at));
 }
 /// Repeats a tile to a shape by NumPy's rule.
-template <Value V, size_t N>
+template <TileLike V, size_t N>
 Tile<ElementOf<V>, static_cast<int>(N)> broadcast_to(const V& v, const int64_t (&dims)[N], Line at = Line::here()) {
   return Tile<ElementOf<V>, static_cast<int>(N)>(broadcast_to(detail::as_tile(v, at).any(), {dims, dims + N}, at));
 }
 /// Returns axis k of the result from axis axes[k].
-template <Value V, size_t N>
+template <TileLike V, size_t N>
 TileOf<V> permute(const V& v, const int (&axes)[N], Line at = Line::here()) {
   static_assert(static_cast<int>(N) == rank_of<V>, "permute names each axis of the tile once");
   return TileOf<V>(permute(detail::as_tile(v, at).any(), {axes, axes + N}, at));
 }
 /// Exchanges the last two axes.
-template <Value V>
+template <TileLike V>
 TileOf<V> trans(const V& v, Line at = Line::here()) {
   static_assert(rank_of<V> >= 2, "trans exchanges the last two axes: the tile has two at least");
   std::vector<int> axes;
@@ -277,47 +277,47 @@ TileOf<V> trans(const V& v, Line at = Line::here()) {
   return TileOf<V>(permute(detail::as_tile(v, at).any(), axes, at));
 }
 /// Returns the tile with a new axis of extent 1, which is axis `axis` of the result.
-template <Value V>
+template <TileLike V>
 Tile<ElementOf<V>, rank_of<V> + 1> expand_dims(const V& v, int axis, Line at = Line::here()) {
   return Tile<ElementOf<V>, rank_of<V> + 1>(detail::expanded(detail::as_tile(v, at).any(), axis, at));
 }
 /// Returns [n] as [1, n].
-template <Value V>
+template <TileLike V>
 Tile<ElementOf<V>, 2> row(const V& v, Line at = Line::here()) {
   static_assert(rank_of<V> == 1, "row takes a tile of one axis");
   return expand_dims(v, 0, at);
 }
 /// Returns [n] as [n, 1].
-template <Value V>
+template <TileLike V>
 Tile<ElementOf<V>, 2> col(const V& v, Line at = Line::here()) {
   static_assert(rank_of<V> == 1, "col takes a tile of one axis");
   return expand_dims(v, 1, at);
 }
 /// Returns a part of a tile: `dims` elements from `starts` on, by `steps`.
-template <Value V, size_t N>
+template <TileLike V, size_t N>
 TileOf<V> slice(const V& v, const int64_t (&starts)[N], const int64_t (&dims)[N], Line at = Line::here()) {
   return TileOf<V>(slice(detail::as_tile(v, at).any(), {starts, starts + N}, {dims, dims + N}, {}, at));
 }
-template <Value V, size_t N>
+template <TileLike V, size_t N>
 TileOf<V> slice(const V& v, const int64_t (&starts)[N], const int64_t (&dims)[N], const int64_t (&steps)[N],
                 Line at = Line::here()) {
   return TileOf<V>(slice(detail::as_tile(v, at).any(), {starts, starts + N}, {dims, dims + N}, {steps, steps + N}, at));
 }
 /// Joins two tiles along an axis.
-template <Value A, Value B>
+template <TileLike A, TileLike B>
 TileOf<A> cat(const A& a, const B& b, int axis = 0, Line at = Line::here()) {
   detail::check_alike<A, B>();
   return TileOf<A>(cat(std::array{detail::as_tile(a, at).any(), detail::as_tile(b, at).any()}, axis, at));
 }
 /// Stacks two tiles along a new last axis of extent 2; `split` takes them apart.
-template <Value A, Value B>
+template <TileLike A, TileLike B>
 Tile<ElementOf<A>, rank_of<A> + 1> join(const A& a, const B& b, Line at = Line::here()) {
   detail::check_alike<A, B>();
   return Tile<ElementOf<A>, rank_of<A> + 1>(
       detail::joined(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(), at));
 }
 /// Returns the two halves of a last axis of extent 2.
-template <Value A>
+template <TileLike A>
 std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<A>, rank_of<A> - 1>> split(const A& a,
                                                                                         Line at = Line::here()) {
   static_assert(rank_of<A> >= 1, "split takes the two halves of the last axis: the tile has one at least");
@@ -327,19 +327,19 @@ std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<A>, rank_of<A> - 1>
   return {first, Half(detail::half(tile, 1, at))};
 }
 /// Returns the elements of two tiles in turn along the last axis.
-template <Value A, Value B>
+template <TileLike A, TileLike B>
 TileOf<A> interleave(const A& a, const B& b, Line at = Line::here()) {
   static_assert(rank_of<A> >= 1, "interleave takes elements in turn along the last axis: the tiles have one at least");
   detail::check_alike<A, B>();
   return TileOf<A>(detail::interleaved(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(), at));
 }
 /// Reverses an axis.
-template <Value A>
+template <TileLike A>
 TileOf<A> flip(const A& a, int axis, Line at = Line::here()) {
   return TileOf<A>(detail::flipped(detail::as_tile(a, at).any(), axis, at));
 }
 /// Returns along `axis` the elements that the index names.
-template <Value A, Value I>
+template <TileLike A, TileLike I>
 TileOf<A> take(const A& a, const I& index, int axis, Line at = Line::here()) {
   static_assert(rank_of<A> == rank_of<I>, "take takes a tile and an index of one rank");
   static_assert(std::is_integral_v<ElementOf<I>> && !std::same_as<ElementOf<I>, bool>,

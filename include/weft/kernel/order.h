@@ -12,12 +12,12 @@ namespace weft::k {
 
 // Reductions along one axis, which goes, or along all. The order is fixed.
 namespace detail {
-template <class T, Value V>
+template <class T, TileLike V>
 Tile<T, rank_of<V> - 1> reduced(std::string_view reducer, const V& v, int axis, Line at) {
   static_assert(rank_of<V> >= 1, "a scalar has no axis to reduce");
   return Tile<T, rank_of<V> - 1>(reduce(reducer, as_tile(v, at).any(), axis, at));
 }
-template <Value V>
+template <TileLike V>
 Tile<ElementOf<V>, 0> reduced_wholly(std::string_view reducer, const V& v, Line at) {
   static_assert(rank_of<V> >= 1, "a scalar has no axis to reduce");
   Any left = as_tile(v, at).any();
@@ -26,67 +26,67 @@ Tile<ElementOf<V>, 0> reduced_wholly(std::string_view reducer, const V& v, Line 
 }
 }  // namespace detail
 /// Returns the sum.
-template <Value V>
+template <TileLike V>
 auto sum(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("sum", v, axis, at);
 }
 /// Returns the sum.
-template <Value V>
+template <TileLike V>
 auto sum(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("sum", v, at);
 }
 /// Returns the product.
-template <Value V>
+template <TileLike V>
 auto prod(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("prod", v, axis, at);
 }
 /// Returns the largest element; NaN where one is.
-template <Value V>
+template <TileLike V>
 auto max(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("max", v, axis, at);
 }
 /// Returns the largest element; NaN where one is.
-template <Value V>
+template <TileLike V>
 auto max(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("max", v, at);
 }
 /// Returns the smallest element; NaN where one is.
-template <Value V>
+template <TileLike V>
 auto min(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("min", v, axis, at);
 }
 /// Returns the smallest element; NaN where one is.
-template <Value V>
+template <TileLike V>
 auto min(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("min", v, at);
 }
 /// Returns whether any element is true.
-template <Value V>
+template <TileLike V>
 auto any(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<bool>("any", v, axis, at);
 }
 /// Returns whether any element is true.
-template <Value V>
+template <TileLike V>
 auto any(const V& v, Line at = Line::here()) {
   return detail::reduced_wholly("any", v, at);
 }
 /// Returns the elements combined by exclusive or.
-template <Value V>
+template <TileLike V>
 auto xor_sum(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("xor", v, axis, at);
 }
 /// Returns the index of the first largest element.
-template <Value V>
+template <TileLike V>
 auto argmax(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<u32>("argmax", v, axis, at);
 }
 /// Returns the index of the first smallest element.
-template <Value V>
+template <TileLike V>
 auto argmin(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<u32>("argmin", v, axis, at);
 }
 /// Returns the logarithm of the sum of exponentials.
-template <Value V>
+template <TileLike V>
 auto logsumexp(const V& v, int axis, Line at = Line::here()) {
   return detail::reduced<ElementOf<V>>("logsumexp", v, axis, at);
 }
@@ -117,14 +117,14 @@ CombineAny combine_of(const F& f) {
 }
 }  // namespace detail
 /// Reduces by a function of two parts: f(lower, upper) returns a scalar. It is associative.
-template <Value V, detail::combines<V> F>
+template <TileLike V, detail::combines<V> F>
 Tile<ElementOf<V>, rank_of<V> - 1> reduce(const V& v, int axis, const F& f, Line at = Line::here()) {
   return Tile<ElementOf<V>, rank_of<V> - 1>(
       reduce(detail::combine_of<F, ElementOf<V>>(f), std::array{detail::as_tile(v, at).any()}, axis, at)[0]);
 }
 /// Reduces two tiles of one shape together: f(a of the lower part, b of it, a of the upper part, b of it) returns a
 /// pair.
-template <Value A, Value B, class F>
+template <TileLike A, TileLike B, class F>
 std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<B>, rank_of<B> - 1>> reduce(const A& a, const B& b,
                                                                                          int axis, const F& f,
                                                                                          Line at = Line::here()) {
@@ -135,27 +135,27 @@ std::pair<Tile<ElementOf<A>, rank_of<A> - 1>, Tile<ElementOf<B>, rank_of<B> - 1>
 
 // Scans: element i from those up to i, or (`reverse`) from i on.
 /// Returns the sums up to each element.
-template <Value V>
+template <TileLike V>
 TileOf<V> cumsum(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("sum", detail::as_tile(v, at).any(), axis, reverse, at));
 }
 /// Returns the products up to each element.
-template <Value V>
+template <TileLike V>
 TileOf<V> cumprod(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("prod", detail::as_tile(v, at).any(), axis, reverse, at));
 }
 /// Returns the largest element up to each.
-template <Value V>
+template <TileLike V>
 TileOf<V> cummax(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("max", detail::as_tile(v, at).any(), axis, reverse, at));
 }
 /// Returns the smallest element up to each.
-template <Value V>
+template <TileLike V>
 TileOf<V> cummin(const V& v, int axis, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(scan("min", detail::as_tile(v, at).any(), axis, reverse, at));
 }
 /// Combines each element with those before it by a function of two parts.
-template <Value V, detail::combines<V> F>
+template <TileLike V, detail::combines<V> F>
 TileOf<V> scan(const V& v, int axis, const F& f, bool reverse = false, Line at = Line::here()) {
   return TileOf<V>(
       scan(detail::combine_of<F, ElementOf<V>>(f), std::array{detail::as_tile(v, at).any()}, axis, reverse, at)[0]);
@@ -166,12 +166,12 @@ namespace detail {
 WEFT_API Any largest(const Any& v, int64_t k, Line at);
 }
 /// Sorts an axis. Equal elements keep their order; NaN comes last.
-template <Value V>
+template <TileLike V>
 TileOf<V> sort(const V& v, int axis = -1, bool descending = false, Line at = Line::here()) {
   return TileOf<V>(sort(std::array{detail::as_tile(v, at).any()}, axis, descending, at)[0]);
 }
 /// Sorts keys, and values along with them.
-template <Value K, Value V>
+template <TileLike K, TileLike V>
 std::pair<TileOf<K>, TileOf<V>> sort_by(const K& keys, const V& values, int axis = -1, bool descending = false,
                                         Line at = Line::here()) {
   const std::vector<Any> out =
@@ -179,13 +179,13 @@ std::pair<TileOf<K>, TileOf<V>> sort_by(const K& keys, const V& values, int axis
   return {TileOf<K>(out[0]), TileOf<V>(out[1])};
 }
 /// Returns the k largest elements along the last axis, in descending order.
-template <Value V>
+template <TileLike V>
 TileOf<V> topk(const V& v, int64_t k, Line at = Line::here()) {
   static_assert(rank_of<V> >= 1, "topk takes elements of the last axis: the tile has one at least");
   return TileOf<V>(detail::largest(detail::as_tile(v, at).any(), k, at));
 }
 /// Counts how often each of 0 … bins-1 occurs.
-template <Value V>
+template <TileLike V>
 Tile<i32, 1> histogram(const V& index, int64_t bins, Line at = Line::here()) {
   static_assert(std::is_integral_v<ElementOf<V>> && !std::same_as<ElementOf<V>, bool>,
                 "the index of histogram is a tile of integers");

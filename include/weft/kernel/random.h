@@ -8,7 +8,7 @@
 namespace weft::k {
 
 /// Returns four words of Philox-4x32-10 (Salmon et al., 2011) for each counter, under a 64-bit seed.
-template <Value S, Value C>
+template <TileLike S, TileLike C>
 std::array<Tile<u32, rank_of<C>>, 4> philox(const S& seed, const C& counter, Line at = Line::here()) {
   const Any key = cast(detail::as_tile(seed, at).any(), uint64, at),
             count = cast(detail::as_tile(counter, at).any(), uint64, at);
@@ -23,13 +23,13 @@ std::array<Tile<u32, rank_of<C>>, 4> philox(const S& seed, const C& counter, Lin
   return {word("philox0"), word("philox1"), word("philox2"), word("philox3")};
 }
 /// Returns numbers in [0, 1), one for each counter, the same on every device.
-template <Value S, Value C>
+template <TileLike S, TileLike C>
 Tile<f32, rank_of<C>> rand(const S& seed, const C& counter, Line at = Line::here()) {
   const auto bits = philox(seed, counter, at)[0];
   return cast<f32>(bits >> 8, at) * (1.0 / 16777216);
 }
 /// Returns numbers of the standard normal distribution (Box and Muller, 1958).
-template <Value S, Value C>
+template <TileLike S, TileLike C>
 Tile<f32, rank_of<C>> randn(const S& seed, const C& counter, Line at = Line::here()) {
   const auto bits = philox(seed, counter, at);
   const auto u = (cast<f32>(bits[0] >> 8, at) + 1.0) * (1.0 / 16777216),

@@ -28,13 +28,13 @@ requires std::same_as<T, Mut<i64, 0>> Ds ds(const T& start, int64_t size, int64_
 /// All elements of an axis, `x(all, i)`; and the reduction of a tile of bool, `all(tile, axis)`.
 struct All {
   /// Returns whether all elements are true.
-  template <Value V>
+  template <TileLike V>
   Tile<bool, rank_of<V> - 1> operator()(const V& v, int axis, Line at = Line::here()) const {
     static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
     return Tile<bool, rank_of<V> - 1>(reduce("all", detail::as_tile(v, at).any(), axis, at));
   }
   /// Returns whether all elements are true.
-  template <Value V>
+  template <TileLike V>
   Tile<bool, 0> operator()(const V& v, Line at = Line::here()) const {
     static_assert(std::same_as<ElementOf<V>, bool>, "all takes a tile of bool");
     Any left = detail::as_tile(v, at).any();

@@ -77,27 +77,27 @@ Tile<T, R> as_tile(const Part<T, R>& v, Line at) {
 
 /// A tile, a slice or a variable.
 template <class V>
-concept Value = requires(const V& v) {
+concept TileLike = requires(const V& v) {
   detail::as_tile(v, Line{});
 };
 /// The tile that a value gives, its element and its rank.
-template <Value V>
+template <TileLike V>
 using TileOf = decltype(detail::as_tile(std::declval<const V&>(), Line{}));
-template <Value V>
+template <TileLike V>
 using ElementOf = typename TileOf<V>::Element;
 /// The number of axes of a value.
-template <Value V>
+template <TileLike V>
 inline constexpr int rank_of = TileOf<V>::rank;
 
 namespace detail {
 
 /// Values that do not go together in an operator; a scalar goes with any rank.
 template <class A, class B>
-concept mismatched = Value<A> && Value<B> &&
+concept mismatched = TileLike<A> && TileLike<B> &&
     (!std::same_as<ElementOf<A>, ElementOf<B>> || (rank_of<A> != rank_of<B> && rank_of<A> != 0 && rank_of<B> != 0));
 /// A value that does not go into a variable or a slice of elements T and R axes; a scalar fills them.
 template <class V, class T, int R>
-concept unfit = Value<V> &&(!std::same_as<ElementOf<V>, T> || (rank_of<V> != R && rank_of<V> != 0));
+concept unfit = TileLike<V> &&(!std::same_as<ElementOf<V>, T> || (rank_of<V> != R && rank_of<V> != 0));
 
 template <class A, class B>
 constexpr void check_operands() {
@@ -316,7 +316,7 @@ TileOf<A> mismatch() {
 
 /// Returns whether elements are false. A template, since by conversion it would be as good as that of bool; its line is
 /// that of the instruction before.
-template <Value V>
+template <TileLike V>
 TileOf<V> operator!(const V& v) {
   static_assert(std::same_as<ElementOf<V>, bool>, "! is for tiles of bool");
   return TileOf<V>(apply("bit_not", std::array{detail::as_tile(v, Line{}).any()}, Line{}));

@@ -14,9 +14,6 @@
 #include "kernel/language/trace.h"
 
 namespace weft::k::detail {
-namespace {
-
-constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 /// What a program was traced for, and the program.
 struct Entry {
@@ -27,6 +24,10 @@ struct Entry {
 };
 
 using EntryRef = std::shared_ptr<const Entry>;
+
+namespace {
+
+constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));

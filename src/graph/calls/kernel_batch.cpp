@@ -19,7 +19,6 @@ namespace {
 
 using kernel::Block;
 using kernel::Inst;
-using kernel::Op;
 using kernel::Ref;
 using kernel::ScalarOp;
 
@@ -36,7 +35,7 @@ class Batching {
   /// Appends what all accesses share, in front of everything else.
   void begin(const KernelProgram& program, const std::vector<bool>& batched) {
     std::vector<Inst>& to = out_.body.insts;
-    const kernel::Value flat = define(to, {.op = Op::program_id, .type = {int64, {}}});
+    const kernel::Value flat = define(to, {.op = kernel::Op::program_id, .type = {int64, {}}});
     const kernel::Value grid = index(to, program.grid);
     const bool single = program.grid == 1;
     const kernel::Value element = single ? flat : scalar(to, ScalarOp::floordiv, flat, grid);
@@ -54,10 +53,10 @@ class Batching {
     return to.back().results[0];
   }
   kernel::Value index(std::vector<Inst>& to, int64_t v) {
-    return define(to, {.op = Op::constant, .type = {int64, {}}, .number = Number::of_int(v)});
+    return define(to, {.op = kernel::Op::constant, .type = {int64, {}}, .number = Number::of_int(v)});
   }
   kernel::Value scalar(std::vector<Inst>& to, ScalarOp op, kernel::Value a, kernel::Value b) {
-    return define(to, {.op = Op::scalar, .type = {int64, {}}, .args = {a, b}, .scalar_op = op});
+    return define(to, {.op = kernel::Op::scalar, .type = {int64, {}}, .args = {a, b}, .scalar_op = op});
   }
 
   /// Returns an offset, or a tile of indices, moved to the element of the batch.
@@ -67,8 +66,8 @@ class Batching {
     const kernel::Type type = out_.types[static_cast<size_t>(at)];
     check(type.dtype == int64, "kernel", "an index is no int64");
     kernel::Value by = begin->second;
-    if (type.rank() > 0) by = define(to, {.op = Op::broadcast, .type = type, .args = {by}});
-    return define(to, {.op = Op::scalar, .type = type, .args = {at, by}, .scalar_op = ScalarOp::add});
+    if (type.rank() > 0) by = define(to, {.op = kernel::Op::broadcast, .type = type, .args = {by}});
+    return define(to, {.op = kernel::Op::scalar, .type = type, .args = {at, by}, .scalar_op = ScalarOp::add});
   }
 
   kernel::Value renamed(kernel::Value v) const {
@@ -81,17 +80,17 @@ class Batching {
     for (kernel::Value& v : inst.args) v = renamed(v);
     const auto move = [&](size_t arg, Ref ref) { inst.args[arg] = moved(to, inst.args[arg], ref); };
     switch (inst.op) {
-      case Op::program_id: programs_[inst.results[0]] = program_; return;
-      case Op::load:
-      case Op::gather:
-      case Op::prefetch: move(0, inst.ref); break;
-      case Op::store:
-      case Op::scatter:
-      case Op::atomic_add:
-      case Op::atomic:
-      case Op::exchange_memory: move(1, inst.ref); break;
-      case Op::compare_exchange: move(2, inst.ref); break;
-      case Op::matmul: throw_internal("kernel", "a user's kernel has a matmul");
+      case kernel::Op::program_id: programs_[inst.results[0]] = program_; return;
+      case kernel::Op::load:
+      case kernel::Op::gather:
+      case kernel::Op::prefetch: move(0, inst.ref); break;
+      case kernel::Op::store:
+      case kernel::Op::scatter:
+      case kernel::Op::atomic_add:
+      case kernel::Op::atomic:
+      case kernel::Op::exchange_memory: move(1, inst.ref); break;
+      case kernel::Op::compare_exchange: move(2, inst.ref); break;
+      case kernel::Op::matmul: throw_internal("kernel", "a user's kernel has a matmul");
       default: break;
     }
     for (Block& block : inst.blocks) {

@@ -9,7 +9,6 @@ namespace weft::graph {
 namespace {
 
 using kernel::Inst;
-using kernel::Op;
 
 class Count {
  public:
@@ -48,25 +47,25 @@ class Count {
   void count(const Inst& inst, double times) {
     const double results = inst.results.empty() ? 0 : elements(inst.results[0]);
     switch (inst.op) {
-      case Op::constant:
+      case kernel::Op::constant:
         if (inst.type.rank() == 0 && inst.number.integral) known_[static_cast<size_t>(inst.results[0])] = inst.number.i;
         return;
-      case Op::scalar: work_.operations += times * results * kernel::info(inst.scalar_op).flops; return;
-      case Op::reduce:
-      case Op::scan: return combine(inst, times * elements(inst.args[0]));
-      case Op::sort: {
+      case kernel::Op::scalar: work_.operations += times * results * kernel::info(inst.scalar_op).flops; return;
+      case kernel::Op::reduce:
+      case kernel::Op::scan: return combine(inst, times * elements(inst.args[0]));
+      case kernel::Op::sort: {
         const double log = std::log2(std::max(2.0, elements(inst.args[0])));
         work_.operations += times * elements(inst.args[0]) * log * log / 2;
         return;
       }
-      case Op::dot: {
+      case kernel::Op::dot: {
         const kernel::Type& a = kernel_.types[static_cast<size_t>(inst.args[0])];
         return product(inst, times * 2 * results * static_cast<double>(a.dims.back()), a.dtype);
       }
-      case Op::loop: return block(inst.blocks[0], times * iterations(inst));
-      case Op::when:
-      case Op::while_loop:
-      case Op::branch:
+      case kernel::Op::loop: return block(inst.blocks[0], times * iterations(inst));
+      case kernel::Op::when:
+      case kernel::Op::while_loop:
+      case kernel::Op::branch:
         for (const kernel::Block& inner : inst.blocks) block(inner, times);
         return;
       default: return;

@@ -11,22 +11,21 @@
 #include "weft/kernel_function.h"
 #include "weft/ops.h"
 #include "weft/random.h"
+#include "weft/transforms.h"
 
 namespace weft::tool {
 
 namespace {
 
-using Function = std::function<std::vector<array>(const std::vector<array>&)>;
-
-struct Pair {
+struct UserKernel {
   std::string name;
   std::vector<array> inputs;
-  Function user, own;
+  ArrayFunction user, own;
   double work;       // bytes, or operations
   const char* rate;  // what `work` is counted in
 };
 
-Function compiled(const Function& f, const std::vector<array>& inputs, bool libraries) {
+ArrayFunction compiled_as(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
   const compiler::Policy before = compiler::default_policy();
   compiler::Policy policy = before;
   policy.libraries = libraries;
@@ -37,23 +36,25 @@ Function compiled(const Function& f, const std::vector<array>& inputs, bool libr
   return program;
 }
 
-array normal(const Shape& shape, uint64_t seed) { return random::normal(shape, float32, 0, 1, random::key(seed)); }
+array normal_array(const Shape& shape, uint64_t seed) {
+  return random::normal(shape, float32, 0, 1, random::key(seed));
+}
 
-Pair vector_sum(int64_t n) {
+UserKernel vector_sum(int64_t n) {
   constexpr int64_t block = 4096;
   const auto kernel = k::kernel("add", [](k::In<float, 1> a, k::In<float, 1> b, k::Out<float, 1> c) {
                         const auto at = k::ds(k::program_id(0) * block, block);
                         c(at) = a(at) + b(at);
                       }).grid([](auto a, auto, auto) { return k::Grid{k::cdiv(a.dim(0), block)}; });
   return {"add",
-          {normal({n}, 1), normal({n}, 2)},
+          {normal_array({n}, 1), normal_array({n}, 2)},
           kernel,
           [](const auto& in) { return std::vector{in[0] + in[1]}; },
           12.0 * static_cast<double>(n),
           "GBps"};
 }
 
-Pair row_softmax(int64_t rows, int64_t columns) {
+UserKernel row_softmax(int64_t rows, int64_t columns) {
   const auto kernel = k::kernel("softmax", [](k::In<float, 2> a, k::Out<float, 2> b) {
                         const auto row = k::program_id(0);
                         const auto v = a(row, k::all).load();
@@ -61,14 +62,14 @@ Pair row_softmax(int64_t rows, int64_t columns) {
                         b(row, k::all) = e * k::recip(k::sum(e, 0));
                       }).grid([](auto a, auto) { return k::Grid{a.dim(0)}; });
   return {"softmax",
-          {normal({rows, columns}, 1)},
+          {normal_array({rows, columns}, 1)},
           kernel,
           [](const auto& in) { return std::vector{softmax(in[0], -1)}; },
           8.0 * static_cast<double>(rows * columns),
           "GBps"};
 }
 
-Pair row_norm(int64_t rows, int64_t columns) {
+UserKernel row_norm(int64_t rows, int64_t columns) {
   const auto kernel =
       k::kernel("layer_norm", [](k::In<float, 2> a, k::In<float, 1> w, k::In<float, 1> c, k::Out<float, 2> b) {
         const auto row = k::program_id(0);
@@ -79,14 +80,14 @@ Pair row_norm(int64_t rows, int64_t columns) {
         b(row, k::all) = centred * k::rsqrt(variance + 1e-5) * w(k::all) + c(k::all);
       }).grid([](auto a, auto, auto, auto) { return k::Grid{a.dim(0)}; });
   return {"layer_norm",
-          {normal({rows, columns}, 1), normal({columns}, 2), normal({columns}, 3)},
+          {normal_array({rows, columns}, 1), normal_array({columns}, 2), normal_array({columns}, 3)},
           kernel,
           [](const auto& in) { return std::vector{fast::layer_norm(in[0], in[1], in[2], 1e-5f)}; },
           8.0 * static_cast<double>(rows * columns),
           "GBps"};
 }
 
-Pair product(int64_t n) {
+UserKernel square_product(int64_t n) {
   struct Tiles {
     int64_t m = 128, n = 128, k = 64;
   };
@@ -103,7 +104,7 @@ Pair product(int64_t n) {
         return Shape{a.shape(0), b.shape(1)};
       });
   return {fmt::format("matmul_{}", n),
-          {normal({n, n}, 1), normal({n, n}, 2)},
+          {normal_array({n, n}, 1), normal_array({n, n}, 2)},
           kernel,
           [](const auto& in) { return std::vector{matmul(in[0], in[1])}; },
           2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n),
@@ -113,10 +114,11 @@ Pair product(int64_t n) {
 }  // namespace
 
 void bench_user_kernels(const BenchOptions& o) {
-  for (const Pair& p : {vector_sum(1 << 24), row_softmax(4096, 4096), row_norm(4096, 4096), product(1024)}) {
+  for (const UserKernel& p :
+       {vector_sum(1 << 24), row_softmax(4096, 4096), row_norm(4096, 4096), square_product(1024)}) {
     for (const array& x : p.inputs) eval(x);
-    const Function user = compiled(p.user, p.inputs, false), own = compiled(p.own, p.inputs, false);
-    const auto time = [&](const Function& f) {
+    const ArrayFunction user = compiled_as(p.user, p.inputs, false), own = compiled_as(p.own, p.inputs, false);
+    const auto time = [&](const ArrayFunction& f) {
       return median_of(
           reps_of(o, 9), [&] { eval(f(p.inputs)), synchronize(); }, o.cpu_time);
     };

@@ -210,7 +210,7 @@ struct SourceLine {
 };
 
 struct Kernel {
-  std::string name;                  // for people: "row_softmax"; not hashed
+  std::string name;                      // for people: "row_softmax"; not hashed
   std::vector<SourceLine> lines = {{}};  // not hashed; the first one stands for none
   std::vector<Param> params;
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
@@ -361,7 +361,7 @@ class Builder {
 
   Kernel kernel_;
   int32_t line_ = 0;
-  std::vector<Inst> reserved_;  // allocations of `reserve`
+  std::vector<Inst> reserved_;                 // allocations of `reserve`
   std::vector<Frame> frames_;                  // innermost last
   std::vector<std::optional<Number>> splats_;  // by Value
   std::map<Value, Value> widened_;             // casts from float16 and bfloat16 to what they were cast from

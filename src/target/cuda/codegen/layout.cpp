@@ -5,12 +5,47 @@
 namespace weft::target::cuda {
 
 int Layout::registers() const {
+  if (held == Held::fragments) return static_cast<int>(row_fragments() * column_fragments() * 4);
+  if (held == Held::rows) return static_cast<int>(row_fragments() * 2);
+  if (held == Held::columns) return static_cast<int>(column_fragments() * 2);
   if (repeated()) return 1;
   const int64_t per_iteration = static_cast<int64_t>(threads) * vec;
   return static_cast<int>((size + per_iteration - 1) / per_iteration) * vec;
 }
 
+std::string Layout::row(const std::string& r) const {
+  std::string out = "(t >> 2 & 7)";
+  if (row_warps > 1)
+    out += column_warps > 1 ? fmt::format(" + (t >> 5) / {} * {}", column_warps, rows / row_warps)
+                            : fmt::format(" + (t >> 5) * {}", rows / row_warps);
+  const int64_t registers = held == Held::rows ? 2 : column_fragments() * 4;  // of 16 rows
+  if (row_fragments() > 1) out += fmt::format(" + {} / {} * 16", r, registers);
+  return fmt::format("({} + ({} >> {} & 1) * 8)", out, r, held == Held::rows ? 0 : 1);
+}
+
+std::string Layout::column(const std::string& r) const {
+  std::string out = "(t & 3) * 2";
+  if (column_warps > 1)
+    out += row_warps > 1 ? fmt::format(" + (t >> 5) % {} * {}", column_warps, columns / column_warps)
+                         : fmt::format(" + (t >> 5) * {}", columns / column_warps);
+  if (held == Held::columns) out += fmt::format(" + {} / 2 * 8", r);
+  else if (column_fragments() > 1) out += fmt::format(" + {} / 4 % {} * 8", r, column_fragments());
+  return fmt::format("({} + ({} & 1))", out, r);
+}
+
+std::string Layout::owner(const std::string& r) const {
+  if (held == Held::rows)
+    return column_warps > 1 ? fmt::format("t % {} == 0 && (t & 3) == 0", 32 * column_warps) : "(t & 3) == 0";
+  if (held == Held::columns)
+    return row_warps > 1 ? fmt::format("t < {} && (t & 28) == 0", 32 * column_warps) : "(t & 28) == 0";
+  if (repeated()) return fmt::format("t < {}", size);
+  return ragged() ? fmt::format("{} < {}", element(r), size) : "";
+}
+
 std::string Layout::element(const std::string& r) const {
+  if (held == Held::fragments) return fmt::format("({} * {} + {})", row(r), columns, column(r));
+  if (held == Held::rows) return row(r);
+  if (held == Held::columns) return column(r);
   if (register_tiles) return "(" + r + ")";
   if (repeated())
     return size == 1                  ? "0"
@@ -29,6 +64,25 @@ std::string Layout::inside(const std::string& r) const {
 Layout make_layout(int64_t size, int threads, int vec) {
   while (vec > 1 && size % (static_cast<int64_t>(threads) * vec) != 0) vec /= 2;
   return {size, threads, vec};
+}
+
+Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps) {
+  Layout out{rows * columns, 32 * row_warps * column_warps, 1};
+  out.held = Held::fragments;
+  out.rows = rows, out.columns = columns, out.row_warps = row_warps, out.column_warps = column_warps;
+  return out;
+}
+
+Layout rows_of(const Layout& fragments) {
+  Layout out = fragments;
+  out.held = Held::rows, out.size = fragments.rows, out.columns = 0;
+  return out;
+}
+
+Layout columns_of(const Layout& fragments) {
+  Layout out = fragments;
+  out.held = Held::columns, out.size = fragments.columns, out.rows = 0;
+  return out;
 }
 
 }  // namespace weft::target::cuda

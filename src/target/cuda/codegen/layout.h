@@ -5,20 +5,42 @@
 
 namespace weft::target::cuda {
 
-/// Element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile with
-/// fewer elements than threads is held several times: thread t holds element t mod size.
+/// What a thread holds of a tile: chunks of its elements in their order; fragments of accumulators, as mma.sync makes
+/// them; or what belongs to the rows, or to the columns, of such fragments.
+enum class Held : uint8_t { flat, fragments, rows, columns };
+
+/// Flat: element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile
+/// with fewer elements than threads is held several times: thread t holds element t mod size.
+///
+/// Fragments: row_warps x column_warps warps cover a tile [rows, columns]; each holds a grid of fragments of 16 x 8. Of
+/// a fragment a lane holds four elements: those of row lane / 4 and of the row 8 further, columns 2 (lane % 4) and the
+/// next one. A tile [rows] or [columns] is held by every thread whose fragments have such rows or columns.
 struct Layout {
   int64_t size = 1;
   int threads = 32;
   int vec = 1;
   // A thread holds squares of a rank-2 tile (render_transposed.cpp); positions depend on its registers only.
   bool register_tiles = false;
+  Held held = Held::flat;
+  int64_t rows = 0, columns = 0;  // of the tile of fragments; 0 where they do not matter
+  int row_warps = 1, column_warps = 1;
   int registers() const;
-  bool repeated() const { return size < threads; }
+  bool flat() const { return held == Held::flat; }
+  bool repeated() const { return flat() && size < threads; }
   /// Returns whether some registers hold no element.
-  bool ragged() const { return !repeated() && static_cast<int64_t>(registers()) * threads != size; }
+  bool ragged() const { return flat() && !repeated() && static_cast<int64_t>(registers()) * threads != size; }
   /// Returns the text of the index of the element in register `r` of thread `t`.
   std::string element(const std::string& r) const;
+  /// Return the text of the row and of the column of the element in register `r`, of fragments or their rows or
+  /// columns.
+  std::string row(const std::string& r) const;
+  std::string column(const std::string& r) const;
+  /// Returns the fragments along the rows, and along the columns, of a warp.
+  int64_t row_fragments() const { return rows / row_warps / 16; }
+  int64_t column_fragments() const { return columns / column_warps / 8; }
+  /// Returns the text of the condition that no other thread answers for the element in register `r`; empty where none
+  /// ever does.
+  std::string owner(const std::string& r) const;
   /// The same, and the last element for registers that hold none.
   std::string inside(const std::string& r) const;
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -26,5 +48,10 @@ struct Layout {
 
 /// Returns a layout with chunks of `vec`, or narrower ones where not every thread would have a chunk.
 Layout make_layout(int64_t size, int threads, int vec);
+
+/// Returns fragments of a tile over a grid of warps, and what belongs to their rows or columns.
+Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps);
+Layout rows_of(const Layout& fragments);
+Layout columns_of(const Layout& fragments);
 
 }  // namespace weft::target::cuda

@@ -38,6 +38,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
     local_bytes_ += std::max((elements * local.dtype.size() + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
   }
   choose_threads();
+  choose_layouts();
 }
 
 std::string Renderer::at(Value v, const std::string& r) const {
@@ -45,6 +46,12 @@ std::string Renderer::at(Value v, const std::string& r) const {
   if (type(v).rank() == 0 || splat_[static_cast<size_t>(v)]) return n;
   if (n.starts_with("arange:")) return fmt::format("({}){}", type_name(type(v).dtype), layout_of(v).element(r));
   return fmt::format("{}[{}]", n, r);
+}
+
+/// The same, as an operand of an elementwise instruction: one that counts elements counts the result's.
+std::string Renderer::at_result(Value v, Value result) const {
+  if (names_[static_cast<size_t>(v)] != "arange:") return at(v);
+  return fmt::format("({}){}", type_name(type(v).dtype), layout_of(result).element("r"));
 }
 
 void Renderer::declare(Value v) {
@@ -194,6 +201,7 @@ void Renderer::arrive() {
 
 void Renderer::inst(const Inst& i) {
   find_divisor(i);
+  if (kernel_.any_size && placed(i)) return;
   switch (i.op) {
     case Op::constant:
       name(i.results[0], literal(i.number, i.type.dtype));
@@ -233,7 +241,7 @@ void Renderer::scalar(const Inst& i) {
   std::vector<std::string> args;
   bool splat = i.type.rank() > 0;
   for (Value v : i.args) {
-    args.push_back(at(v));
+    args.push_back(at_result(v, i.results[0]));
     splat = splat && splat_[static_cast<size_t>(v)];
   }
   const std::string text = expression(i.scalar_op, t, args);
@@ -259,7 +267,7 @@ void Renderer::convert(const Inst& i) {
   if (in_halves(i))
     return arithmetic(
         result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
-  arithmetic(result, text(at(from)));
+  arithmetic(result, text(at_result(from, result)));
 }
 
 /// Returns whether `cast` converts bfloat16 values that lie in registers in pairs. from_bf16 takes one instruction a
@@ -337,11 +345,16 @@ void Renderer::loop(const Inst& i) {
   divisors_[static_cast<size_t>(counter)] = std::min(divisor(i.args[0]), divisor(i.args[2]));
   loop_hazards(body);
   if (reads_scratch(body)) finish_copies();
+  const bool ahead = rings_of_loops_.contains(&i);
+  if (ahead) begin_ring(i);
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));
+  if (ahead) next_stage(i);
   block(body);
   next_carried(carried, body.insts.back().args);
+  if (ahead) end_ring(i);
   close();
+  if (ahead) add("wait_copies<0>();");
   loop_hazards(body);
   add_hazards(before);
   for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(carried[k]));
@@ -509,7 +522,7 @@ std::string Renderer::entry(const std::string& symbol) const {
                          : fmt::format(
                                "  i64 program = (i64)blockIdx.x * {} + threadIdx.x / {};\n  u8* const shared = memory "
                                "+ threadIdx.x / {} * {};\n",
-                               programs_, threads_, threads_, exchange_bytes_ + local_bytes_);
+                               programs_, threads_, threads_, exchange_bytes_ + local_bytes_ + stage_bytes_);
   if (many) {
     // A binary search for the segment whose range holds this program.
     text +=
@@ -541,15 +554,19 @@ Rendered Renderer::run(const std::string& symbol) {
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.
-  if (threads_ <= 32 && cluster_ == 1 && exchange_bytes_ + local_bytes_ <= 4096)
+  if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + 127) / 128 * 128 - local_bytes_;
+  const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
+  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096)
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", threads_ <= 32 ? "__syncwarp();" : "__syncthreads();");
+  for (const std::string& line : notes_) text += "// " + line + "\n";
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
+  if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_ * programs_, programs_, (exchange_bytes_ + local_bytes_) * programs_, cluster_};
+  return {text, symbol, threads_ * programs_, programs_, shared_bytes * programs_, cluster_};
 }
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,

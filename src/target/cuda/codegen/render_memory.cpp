@@ -75,6 +75,7 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   const std::string element = s.element("r");
   std::vector<std::string> position{element};
   if (s.register_tiles) position = register_tile_position(element);
+  else if (s.held == Held::fragments) position = {s.row("r"), s.column("r")};
   else if (tile.rank() >= 2) position = positions(element, tile.dims);
   out.address = at(offset);
   bool flat = tile.rank() > 0;  // the tile is contiguous, or every row of it consists of whole chunks
@@ -308,6 +309,8 @@ void Renderer::store(const Inst& inst) {
                            at(value)));
   std::string guard = s.guard;
   if (layout.repeated()) guard = fmt::format("t < {}{}{}", layout.size, guard.empty() ? "" : " && ", guard);
+  else if (!layout.flat() && !layout.owner("r").empty())
+    guard = layout.owner("r") + (guard.empty() ? "" : " && ") + guard;
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
   if (!s.wide)
     return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),

@@ -26,9 +26,7 @@ std::string Renderer::exchange(Dtype dtype, int64_t elements, int64_t offset) {
 void Renderer::put(Value v, const std::string& space) { put_text(layout_of(v), space, at(v)); }
 
 void Renderer::put_text(const Layout& s, const std::string& space, const std::string& text) {
-  std::string guard;
-  if (s.repeated()) guard = fmt::format("if (t < {}) ", s.size);
-  else if (s.ragged()) guard = fmt::format("if ({} < {}) ", s.element("r"), s.size);
+  const std::string owner = s.owner("r"), guard = owner.empty() ? "" : fmt::format("if ({}) ", owner);
   add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}[{}] = {};", s.registers(), guard, space, s.element("r"), text));
 }
 
@@ -385,7 +383,7 @@ void Renderer::dot(const Inst& inst) {
   put(inst.args[1], right);
   sync();
   const Value result = inst.results[0];
-  const Layout s = layout_of(inst.type);
+  const Layout s = layout_of(result);
   each(result, at(inst.args[2]));
   const auto next = [&](const std::string& x, const std::string& y, const std::string& sum) {
     const std::string args[] = {conversion(x, a.dtype, dtype), conversion(y, b.dtype, dtype), sum};
@@ -396,7 +394,7 @@ void Renderer::dot(const Inst& inst) {
     return expression(kernel::ScalarOp::add, dtype, product);
   };
   const int64_t chunk = static_cast<int64_t>(threads_) * s.vec;
-  if (rank == 2 && !s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
+  if (rank == 2 && s.flat() && !s.ragged() && !s.repeated() && chunk % columns == 0 && columns % s.vec == 0) {
     // A thread's chunks lie in the same columns, so it reads its columns of the right operand once, and one element of
     // the left operand per chunk.
     const std::string column = "c" + std::to_string(result), row = "r" + std::to_string(result);

@@ -14,6 +14,7 @@
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/codegen/runs.h"
 #include "target/cuda/codegen/scalar.h"
+#include "target/cuda/codegen/tensor_cores.h"
 
 namespace weft::target::cuda {
 
@@ -93,11 +94,13 @@ class Renderer {
     return s;
   }
   Layout layout_of(Value v) const {
+    if (const auto held = held_.find(v); held != held_.end()) return held->second;
     return transposed_.contains(v) ? make_layout(type(v).size(), threads_, vec_) : layout_of(type(v));
   }
   /// Returns the text of a value in register `r`: a scalar's name, an array's element, or an expression for a tile that
   /// has no registers.
   std::string at(Value v, const std::string& r = "r") const;
+  std::string at_result(Value v, Value result) const;
   void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
   std::string fresh(Value v) const { return "v" + std::to_string(v); }
   /// Declares the registers of a tile, or a scalar.
@@ -217,6 +220,39 @@ class Renderer {
   void assertion(const Inst& inst);
   // general/render_atomics.cpp
   static std::string owner(const Layout& s);
+  // general/find_products.cpp, choose_layouts.cpp
+  void choose_layouts();
+  void find_divisors(const kernel::Block& block);
+  void find_products(const Uses& uses);
+  std::string refusal(const Uses& uses, const Inst& dot) const;
+  void choose_warps(const Uses& uses);
+  Operand operand_of(const Uses& uses, const Product& product, size_t argument) const;
+  bool copied_whole(const Uses& uses, const Inst& load, std::string& why) const;
+  void find_sources(const Uses& uses);
+  std::string copy_ahead(const Uses& uses, Product& product);
+  void lay_out_stages();
+  void spread_layouts(const Uses& uses);
+  void note(const Inst& dot, const std::string& text);
+  // general/render_products.cpp
+  bool placed(const Inst& inst);
+  void flatly(const Inst& inst);
+  void convert_layout(Value result, Value from);
+  void product(const Product& product);
+  std::string operand_address(const Product& product, const Operand& operand, int64_t offset);
+  void stage(const Operand& operand, const std::string& space);
+  void fragments_of_a(const Product& product);
+  void fragments_of_b(const Product& product);
+  // general/render_stages.cpp
+  void copy_tile(const Operand& operand, const std::string& space);
+  void copy_now(const Operand& operand);
+  void begin_ring(const Inst& loop);
+  void next_stage(const Inst& loop);
+  void end_ring(const Inst& loop);
+  void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
+  std::string slot_of(const Inst& loop) const;
+  // general/render_fragments.cpp
+  bool spread_in_fragments(const Inst& inst);
+  bool reduce_in_fragments(const Inst& inst);
   std::string replaced_by(const Inst& inst, const std::string& place) const;
   void update(const Inst& inst);
 
@@ -308,9 +344,18 @@ class Renderer {
   int narrowest_ = 8;                                      // bytes of an element in contiguous slices
   std::map<kernel::Ref, std::set<std::string>> patterns_;  // ways in which a written buffer is accessed
   std::set<kernel::Ref> dirty_, read_;                     // written, read since the last barrier
-  std::map<Value, const Inst*> copied_;  // loads that become asynchronous copies, by value (find_copies)
-  std::set<Value> unseen_;               // casts without a reader
-  bool copies_ = false;                  // asynchronous copies are in flight
+  std::map<Value, const Inst*> copied_;    // loads that become asynchronous copies, by value (find_copies)
+  std::set<Value> unseen_;                 // casts without a reader
+  bool copies_ = false;                    // asynchronous copies are in flight
+  std::map<Value, Layout> held_;           // of kernels of users: the tiles that are not flat
+  std::map<Value, Product> products_;      // dots on tensor cores, by result
+  std::map<Value, Value> sums_;            // dots that a sum takes as it is computed, by the sum
+  std::map<Value, Operand> copied_tiles_;  // loads that go to shared memory alone
+  std::map<const Inst*, Ring> rings_of_loops_;
+  std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
+  std::map<Value, Value> casts_;  // of those, what they round
+  int64_t stage_bytes_ = 0;
+  std::vector<std::string> notes_;  // what became of each dot, for people
 };
 
 /// One operand of a matmul: A, or B with its columns as lines.

@@ -13,8 +13,8 @@ using kernel::Type;
 
 /// Returns the text of the condition that a register holds an element that no other thread holds as well.
 std::string Renderer::owner(const Layout& s) {
-  if (s.repeated()) return fmt::format("t < {}", s.size);
-  return s.ragged() ? fmt::format("{} < {}", s.element("r"), s.size) : "true";
+  const std::string condition = s.owner("r");
+  return condition.empty() ? "true" : condition;
 }
 
 namespace {

@@ -12,6 +12,9 @@ using kernel::Type;
 /// Lets a result stand for a value with the same elements in the same order. A scalar stands for a tile of itself.
 void Renderer::alias(Value result, Value from) {
   if (type(result).rank() == 0) return each(result, at(from, "0"));
+  if (kernel_.any_size && type(from).rank() > 0 && !splat_[static_cast<size_t>(from)] &&
+      !names_[static_cast<size_t>(from)].starts_with("arange:") && layout_of(result) != layout_of(from))
+    return convert_layout(result, from);
   name(result, names_[static_cast<size_t>(from)]);
   splat_[static_cast<size_t>(result)] = type(from).rank() == 0 || splat_[static_cast<size_t>(from)];
 }
@@ -21,9 +24,9 @@ void Renderer::put_at(Value v, const std::string& space, const std::string& inde
   const Layout s = layout_of(v);
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
   add(fmt::format("const int e = {};", s.element("r")));
-  const std::string guard = s.repeated() ? fmt::format("if (t < {}) ", s.size)
-                            : s.ragged() ? fmt::format("if (e < {}) ", s.size)
-                                         : "";
+  const std::string guard = s.ragged()             ? fmt::format("if (e < {}) ", s.size)
+                            : s.owner("r").empty() ? ""
+                                                   : fmt::format("if ({}) ", s.owner("r"));
   add(fmt::format("{}{}[{}] = {};", guard, space, index, at(v)));
   close();
 }

@@ -1,0 +1,319 @@
+// Finds the products of a user's kernel that tensor cores compute, and what each of them reads: tiles that go from
+// memory to shared memory without passing registers, ahead of the loop's iteration where it can be; tiles that other
+// instructions made; fragments that another product left in registers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "kernel/op_info.h"
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Block;
+using kernel::DotPrecision;
+using kernel::Inst;
+using kernel::Op;
+using kernel::Type;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t most_stage_bytes = 96 << 10;  // two blocks then share an SM
+constexpr int64_t most_ring_bytes = 160 << 10;  // of two stages
+constexpr int most_stages = 4;
+
+void visit(const Block& block, Uses& uses) {
+  for (const Inst& inst : block.insts) {
+    uses.order.push_back({&inst, &block});
+    for (const Value v : inst.results) uses.made[v] = {&inst, &block};
+    for (const Value v : inst.args)
+      if (v != kernel::no_value) uses.readers[v].push_back({&inst, &block});
+    const bool elementwise = inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast ||
+                             inst.op == Op::broadcast || inst.op == Op::reshape;
+    const bool same =
+        std::all_of(inst.args.begin(), inst.args.end(), [&](Value v) { return uses.uniform.contains(v); });
+    if (inst.op == Op::constant || inst.op == Op::program_id || inst.op == Op::symbol || (elementwise && same) ||
+        (inst.type.rank() == 0 && inst.results.size() == 1))
+      uses.uniform.insert(inst.results[0]);
+    for (const Block& inner : inst.blocks) {
+      uses.around[&inner] = {&inst, &block};
+      if (inst.op == Op::loop) uses.uniform.insert(inner.arguments[0]);
+      visit(inner, uses);
+    }
+  }
+}
+
+}  // namespace
+
+Uses::Uses(const kernel::Kernel& kernel) { visit(kernel.body, *this); }
+
+const Inst* Uses::maker(Value v) const {
+  const auto found = made.find(v);
+  return found == made.end() ? nullptr : found->second.inst;
+}
+
+bool Uses::read_once(Value v) const {
+  const auto found = readers.find(v);
+  return found != readers.end() && found->second.size() == 1;
+}
+
+int64_t Operand::chunks() const {
+  const int64_t whole = (length + per() - 1) / per();
+  return whole > 4 ? (whole + 7) / 8 * 8 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(whole)));
+}
+
+void Renderer::find_divisors(const Block& block) {
+  for (const Inst& inst : block.insts) {
+    find_divisor(inst);
+    if (inst.op == Op::loop)
+      divisors_[static_cast<size_t>(inst.blocks[0].arguments[0])] =
+          std::min(divisor(inst.args[0]), divisor(inst.args[2]));
+    for (const Block& inner : inst.blocks) find_divisors(inner);
+  }
+}
+
+void Renderer::note(const Inst& dot, const std::string& text) {
+  notes_.push_back(fmt::format("dot %{}: {}", dot.results[0], text));
+}
+
+/// Returns why tensor cores do not compute a dot; empty where they do.
+std::string Renderer::refusal(const Uses& uses, const Inst& dot) const {
+  const Type& a = type(dot.args[0]);
+  if (dot.type.rank() != 2) return "it is a batch of products";
+  if (dot.type.dtype != float32) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
+  if (a.dtype == float32 && dot.precision == DotPrecision::exact) return "float32 is multiplied exactly";
+  if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16)
+    return fmt::format("its operands are {}", dtype_name(a.dtype));
+  const int64_t step = a.dtype == float32 ? 8 : 16;
+  if (dot.type.dims[0] % 16 != 0 || dot.type.dims[1] % 16 != 0 || a.dims[1] % step != 0)
+    return fmt::format("its extents {} x {} x {} are not multiples of 16, 16 and {}", dot.type.dims[0],
+                       dot.type.dims[1], a.dims[1], step);
+  if (uses.is_uniform(dot.args[0]) || uses.is_uniform(dot.args[1])) return "an operand is one number throughout";
+  return "";
+}
+
+namespace {
+
+/// Returns how `warps` divide a tile: with the least that a warp has to read; no warps where they cannot.
+std::pair<int, int> grid_of(int64_t rows, int64_t columns, int warps, bool whole_rows) {
+  std::pair<int, int> best{0, 0};
+  for (int i = 1; i <= warps; i *= 2) {
+    const int j = warps / i;
+    if (rows % (16 * i) != 0 || columns % (16 * j) != 0 || (whole_rows && j > 1)) continue;
+    if (best.first == 0 || rows / i + columns / j < rows / best.first + columns / best.second) best = {i, j};
+  }
+  return best;
+}
+
+/// Returns whether a warp had better hold whole rows: they are reduced, or the product is an operand of another one.
+bool wants_rows(const Uses& uses, const std::vector<const Inst*>& dots) {
+  for (const Uses::Place& place : uses.order) {
+    if (place.inst->op != Op::reduce || place.inst->axis != 1 || !place.inst->blocks.empty()) continue;
+    const std::vector<int64_t>* dims = nullptr;
+    const Inst* maker = uses.maker(place.inst->args[0]);
+    if (maker) dims = &maker->type.dims;
+    for (const Inst* dot : dots)
+      if (dims && *dims == dot->type.dims) return true;
+  }
+  return std::any_of(dots.begin(), dots.end(), [&](const Inst* dot) {
+    const Inst* a = uses.maker(dot->args[0]);
+    return a && (a->op == Op::cast || a->op == Op::scalar) && dots.size() > 1;
+  });
+}
+
+}  // namespace
+
+/// Chooses the warps of a program, and gives each product that they can divide among themselves its fragments.
+void Renderer::choose_warps(const Uses& uses) {
+  std::vector<const Inst*> dots;
+  for (const auto& [result, product] : products_) dots.push_back(product.dot);
+  const bool rows = wants_rows(uses, dots);
+  const auto larger = [](const Inst* a, const Inst* b) { return a->type.size() < b->type.size(); };
+  const kernel::Type& most = (*std::max_element(dots.begin(), dots.end(), larger))->type;
+  const int64_t tile_rows = most.dims[0];
+  int64_t warps = most.size() >= 32768   ? most.size() / 4096
+                  : most.size() >= 16384 ? 8
+                                         : std::max<int64_t>(1, most.size() / 1024);
+  if (rows) warps = tile_rows >= 128 && most.size() / tile_rows <= 128 ? tile_rows / 32 : tile_rows / 16;
+  warps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(warps, 1, 16))));
+  while (warps > 1 && grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0) warps /= 2;
+  threads_ = 32 * static_cast<int>(warps);
+  for (const Inst* dot : dots) {
+    const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);
+    if (i > 0) {
+      products_.at(dot->results[0]).layout = fragments_of(dot->type.dims[0], dot->type.dims[1], i, j);
+      continue;
+    }
+    products_.erase(dot->results[0]);
+    note(*dot, fmt::format("fma: {} warps do not divide its tile", warps));
+  }
+}
+
+/// Returns whether chunks of 16 bytes of a loaded tile are copied from memory as they are.
+bool Renderer::copied_whole(const Uses& uses, const Inst& load, std::string& why) const {
+  const std::string name = is_local(load.ref) ? "" : kernel_.params[static_cast<size_t>(load.ref)].name;
+  const std::string array = name.empty() ? fmt::format("p{}", load.ref) : name;
+  const int64_t per = 16 / load.type.dtype.size();
+  const bool last = load.strides[1] != 1;
+  const size_t inner = last ? 0 : 1, outer = 1 - inner;
+  if (is_local(load.ref)) why = "an operand lies in scratch memory";
+  else if (kernel_.params[static_cast<size_t>(load.ref)].written) why = array + " is written";
+  else if (!uses.read_once(load.results[0])) why = fmt::format("what is loaded of {} has other readers", array);
+  else if (load.strides[inner] != 1) why = fmt::format("rows of {} are not contiguous", array);
+  else if (!variant_.aligned || load.strides[outer] % per != 0 || divisor(load.args[0]) % per != 0 ||
+           load.type.dims[inner] % per != 0)
+    why = fmt::format("rows of {} are not 16-byte aligned", array);
+  else if (!(filling(load.number, load.type.dtype) == 0u))
+    why = fmt::format("{} is filled up with other than 0", array);
+  return why.empty();
+}
+
+/// Returns what argument 0 or 1 of a product is made of.
+Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t argument) const {
+  Operand out;
+  out.value = product.dot->args[argument];
+  out.dtype = type(out.value).dtype;
+  bool turned = false;
+  const Inst* maker = uses.maker(out.value);
+  if (maker && maker->op == Op::permute && uses.read_once(out.value)) {
+    turned = maker->axes[0] == 1;
+    out.value = maker->args[0];
+    maker = uses.maker(out.value);
+  }
+  std::string why;
+  const std::vector<int64_t>& dims = type(out.value).dims;
+  out.lines = dims[0], out.length = dims[1];
+  out.depth_inside = (argument == 0) != turned;
+  if (maker && maker->op == Op::load && maker->type.rank() == 2 && copied_whole(uses, *maker, why)) {
+    out.load = maker;
+    out.lines_last = maker->strides[1] != 1;
+    if (out.lines_last) std::swap(out.lines, out.length), out.depth_inside = !out.depth_inside;
+  }
+  return out;
+}
+
+/// Decides that the loop around a product copies its operands ahead. Returns why it does not.
+std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
+  const Block* const block = uses.made.at(product.dot->results[0]).block;
+  const auto around = uses.around.find(block);
+  if (around == uses.around.end() || around->second.inst->op != Op::loop) return "it stands in no loop";
+  const Inst& loop = *around->second.inst;
+  Ring& ring = rings_of_loops_[&loop];
+  std::string why;
+  for (Operand* x : {&product.a, &product.b}) {
+    const Inst* maker = uses.maker(x->value);
+    if (maker && uses.made.at(x->value).block != block) continue;  // the same in all iterations
+    if (!x->load) {
+      if (why.empty() && maker && maker->op == Op::load && maker->type.rank() == 2) copied_whole(uses, *maker, why);
+      continue;
+    }
+    std::set<const Inst*> needed;
+    const std::function<bool(Value)> known = [&](Value v) {
+      if (v == kernel::no_value || v == loop.blocks[0].arguments[0]) return true;
+      const auto made = uses.made.find(v);
+      const std::vector<Value>& carried = loop.blocks[0].arguments;
+      if (made == uses.made.end()) return std::find(carried.begin(), carried.end(), v) == carried.end();
+      if (made->second.block != block) return true;
+      const Inst& i = *made->second.inst;
+      if (i.type.rank() > 0 || (i.op != Op::scalar && i.op != Op::cast && i.op != Op::constant)) return false;
+      needed.insert(&i);
+      return std::all_of(i.args.begin(), i.args.end(), known);
+    };
+    if (!std::all_of(x->load->args.begin(), x->load->args.end(), known)) {
+      why = fmt::format("where p{} is read depends on what an iteration computes", x->load->ref);
+      continue;
+    }
+    x->ahead = true;
+    product.loop = &loop;
+    ring.loads.push_back(x->load->results[0]);
+    for (const Inst& i : block->insts)
+      if (needed.contains(&i) && std::find(ring.scalars.begin(), ring.scalars.end(), &i) == ring.scalars.end())
+        ring.scalars.push_back(&i);
+  }
+  return product.loop ? "" : why.empty() ? "its operands are computed, or the same in all iterations" : why;
+}
+
+/// Gives copied operands their places: those that are the same in all iterations, then the stages of each loop, as many
+/// as there is room for.
+void Renderer::lay_out_stages() {
+  const auto place = [&](Operand& x, int64_t& end) { x.offset = end, end += x.bytes(); };
+  for (auto& [result, product] : products_)
+    if (product.loop && 2 * (product.a.bytes() + product.b.bytes()) > most_ring_bytes) {
+      rings_of_loops_.erase(product.loop);
+      for (auto& [other, same] : products_)
+        if (&same != &product && same.loop == product.loop) same.loop = nullptr, same.a.ahead = same.b.ahead = false;
+      product.loop = nullptr, product.a.ahead = product.b.ahead = false;
+    }
+  for (auto& [result, product] : products_)
+    for (Operand* x : {&product.a, &product.b})
+      if (x->load && !x->ahead) place(*x, stage_bytes_);
+  for (auto& [loop, ring] : rings_of_loops_) {
+    ring.offset = stage_bytes_;
+    for (auto& [result, product] : products_)
+      for (Operand* x : {&product.a, &product.b})
+        if (x->ahead && product.loop == loop) place(*x, ring.stage_bytes);
+    if (ring.stage_bytes == 0) continue;
+    ring.stages =
+        static_cast<int>(std::clamp<int64_t>((most_stage_bytes - stage_bytes_) / ring.stage_bytes, 2, most_stages));
+    stage_bytes_ += ring.stages * ring.stage_bytes;
+  }
+  std::erase_if(rings_of_loops_, [](const auto& x) { return x.second.stage_bytes == 0; });
+}
+
+/// Finds where the operands of all products come from, and says so.
+void Renderer::find_sources(const Uses& uses) {
+  std::map<Value, std::string> whys;
+  for (auto& [result, product] : products_) {
+    product.a = operand_of(uses, product, 0);
+    product.b = operand_of(uses, product, 1);
+    const auto& a = held_.find(product.a.value);
+    if (product.a.value == product.dot->args[0] && a != held_.end() && a->second.held == Held::fragments &&
+        a->second.column_warps == 1 && a->second.row_warps == product.layout.row_warps && product.a.dtype != float32)
+      product.a.in_registers = true;
+    whys[result] = copy_ahead(uses, product);
+    product.a.in_registers = product.a.in_registers && !product.a.load;
+  }
+  lay_out_stages();
+  for (const auto& [result, product] : products_) {
+    const std::string why = product.loop || !whys[result].empty() ? whys[result] : "its stages take too much memory";
+    const std::string kind = product.a.dtype == float32
+                                 ? product.dot->precision == DotPrecision::tf32 ? "tf32" : "three times tf32"
+                                 : dtype_name(product.a.dtype);
+    note(*product.dot,
+         fmt::format("mma.sync of {} by {} x {} warps; {}", kind, product.layout.row_warps, product.layout.column_warps,
+                     why.empty() ? "copied ahead" : "not pipelined: " + why));
+  }
+  for (auto& [result, product] : products_)
+    for (const Operand* x : {&product.a, &product.b}) {
+      const Value seen = product.dot->args[x == &product.b];
+      if (x->load) copied_tiles_[x->load->results[0]] = *x;
+      if (x->value != seen) replaced_.insert(seen);
+      const Inst* maker = uses.maker(seen);
+      if (x->in_registers && maker && maker->op == Op::cast && type(maker->args[0]).dtype == float32 &&
+          uses.read_once(seen))
+        replaced_.insert(seen), casts_[seen] = maker->args[0];
+    }
+}
+
+/// Finds the products, and the additions that their accumulators absorb.
+void Renderer::find_products(const Uses& uses) {
+  for (const Uses::Place& place : uses.order) {
+    const Inst& dot = *place.inst;
+    if (dot.op != Op::dot) continue;
+    if (const std::string why = refusal(uses, dot); !why.empty()) {
+      note(dot, "fma: " + why);
+      continue;
+    }
+    Product& product = products_[dot.results[0]];
+    product.dot = &dot;
+    const Inst* c = uses.maker(dot.args[2]);
+    if (!c || c->op != Op::constant || c->number.real() != 0 || !uses.read_once(dot.results[0])) continue;
+    const Uses::Place& reader = uses.readers.at(dot.results[0])[0];
+    if (reader.block == place.block && reader.inst->op == Op::scalar && reader.inst->scalar_op == kernel::ScalarOp::add)
+      product.sum = reader.inst;
+  }
+}
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,67 @@
+#pragma once
+// What is decided about products of users' kernels before they are rendered: where their operands come from, and what
+// loops copy ahead.
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernel/tile.h"
+#include "target/cuda/codegen/layout.h"
+
+namespace weft::target::cuda {
+
+/// Who makes and who reads the values of a kernel.
+struct Uses {
+  struct Place {
+    const kernel::Inst* inst = nullptr;
+    const kernel::Block* block = nullptr;
+  };
+  std::vector<Place> order;  // all instructions
+  std::map<kernel::Value, Place> made;
+  std::map<kernel::Value, std::vector<Place>> readers;
+  std::map<const kernel::Block*, Place> around;  // the instruction that a block belongs to
+  std::set<kernel::Value> uniform;               // tiles whose elements are all one number
+
+  explicit Uses(const kernel::Kernel& kernel);
+  const kernel::Inst* maker(kernel::Value v) const;
+  bool read_once(kernel::Value v) const;
+  bool is_uniform(kernel::Value v) const { return uniform.contains(v); }
+};
+
+/// An operand of a product on tensor cores. It lies in shared memory as lines of 16-byte chunks, swizzled, as the tile
+/// that it is a view of; or A in the fragments that another product left in registers.
+struct Operand {
+  kernel::Value value = kernel::no_value;  // the tile, before a permutation of it
+  Dtype dtype;
+  bool in_registers = false;
+  bool depth_inside = false;  // neighbours of a line are neighbours along k
+  int64_t lines = 0, length = 0;
+  const kernel::Inst* load = nullptr;  // it is copied from memory without passing registers
+  bool lines_last = false;             // its lines run along the first axis of the loaded tile
+  bool ahead = false;                  // its loop copies it before it is needed
+  int64_t offset = 0;                  // of its space among the stages, or in a stage
+
+  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
+  /// Returns the chunks between lines: such that 8 lines that follow each other use all banks.
+  int64_t chunks() const;
+  int64_t bytes() const { return (lines * chunks() * 16 + 127) / 128 * 128; }
+};
+
+struct Product {
+  const kernel::Inst* dot = nullptr;
+  const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator
+  Layout layout;
+  Operand a, b;
+  const kernel::Inst* loop = nullptr;  // that copies its operands ahead
+};
+
+/// What a loop copies ahead, into a ring of stages.
+struct Ring {
+  std::vector<kernel::Value> loads;
+  std::vector<const kernel::Inst*> scalars;  // of the loop's body, that addresses are made of
+  int stages = 0;
+  int64_t stage_bytes = 0, offset = 0;
+};
+
+}  // namespace weft::target::cuda

@@ -1,0 +1,249 @@
+// Products of users' kernels on tensor cores, as they are rendered for a GPU: thread by thread on the host against the
+// interpreter, and compiled without spills.
+#include <doctest/doctest.h>
+
+#include "kernel/language/kernels.h"
+#include "kernel/language/trace.h"
+#include "target/cuda/cuda_support.h"
+#include "target/cuda/driver/nvrtc.h"
+#include "target/cuda/host_kernels.h"
+#include "weft/kernel.h"
+
+using namespace weft;
+using namespace weft::kernel;
+using namespace weft::test;
+namespace cuda = weft::target::cuda;
+
+namespace {
+
+/// A case with numbers of moderate size in all buffers.
+RandomCase moderate(Kernel kernel, std::vector<int64_t> elements, int64_t grid) {
+  kernel.any_size = true;
+  RandomCase c = make_case(std::move(kernel), std::move(elements), {}, grid);
+  for (size_t p = 0; p < c.buffers.size(); ++p) {
+    const Dtype t = c.kernel.params[p].dtype;
+    const std::vector<double> drawn = numbers(static_cast<size_t>(c.elements[p]), p + 1);
+    for (size_t i = 0; i < drawn.size(); ++i)
+      write_element(c.buffers[p].data(), t, static_cast<int64_t>(i), round_to(Number::of_real(drawn[i]), t));
+  }
+  return c;
+}
+
+RandomCase traced(const k::Program& program) {
+  std::vector<int64_t> elements;
+  for (const k::Param& p : program.params()) elements.push_back(static_cast<int64_t>(size_of(p.dims)));
+  return moderate(program.data().kernel, elements, program.programs());
+}
+
+template <class T>
+RandomCase matmul(Dtype t, int64_t m, int64_t n, int64_t depth, test_kernels::Tiles tile) {
+  return traced(k::trace(
+      "matmul",
+      {{k::Use::in, t, {m, depth}}, {k::Use::in, t, {depth, n}}, {k::Use::in, float32, {n}}, {k::Use::out, t, {m, n}}},
+      {k::cdiv(m, tile.m), k::cdiv(n, tile.n)}, [&](std::span<const k::AnyRef> r) {
+        test_kernels::matmul_bias_relu<T>(k::In<T, 2>(r[0]), k::In<T, 2>(r[1]), k::In<float, 1>(r[2]),
+                                          k::Out<T, 2>(r[3]), tile);
+      }));
+}
+
+template <class T>
+RandomCase attention(Dtype t, int64_t length, int64_t d, int64_t queries, int64_t block, bool causal) {
+  return traced(k::trace("attention",
+                         {{k::Use::in, t, {length, d}},
+                          {k::Use::in, t, {length, d}},
+                          {k::Use::in, t, {length, d}},
+                          {k::Use::out, t, {length, d}},
+                          {k::Use::out, float32, {length}}},
+                         {k::cdiv(length, queries)}, [&](std::span<const k::AnyRef> r) {
+                           test_kernels::attention<T>(k::In<T, 2>(r[0]), k::In<T, 2>(r[1]), k::In<T, 2>(r[2]),
+                                                      k::Out<T, 2>(r[3]), k::Out<float, 1>(r[4]), queries, block,
+                                                      causal);
+                         }));
+}
+
+/// A product in a loop whose operands lie in memory as they are or turned, and are turned once more or not; what
+/// follows makes a result of the accumulators.
+struct Form {
+  Dtype dtype = bfloat16;
+  bool a_turned = false, b_turned = false, a_views = false, b_views = false;
+  DotPrecision precision = DotPrecision::exact;
+  int64_t m = 64, n = 32, depth = 32, steps = 3, pitch = 0;  // pitch: more than rows have
+};
+
+using Finish = std::function<void(Builder&, Ref, Value)>;
+
+RandomCase product(const Form& f, const Finish& finish, int64_t made) {
+  Builder b("product");
+  const Ref a = b.param("a", f.dtype, false), x = b.param("b", f.dtype, false), y = b.param("y", float32, true);
+  const int64_t whole = f.depth * f.steps;
+  const auto side = [&](Ref ref, int64_t rows, bool turned, bool view, bool depth_first, Value k) {
+    // In memory: rows along which k runs, or, turned, such that it does not.
+    const int64_t pitch = (turned ? rows : whole) + f.pitch;
+    const int64_t along_k = turned ? pitch : 1, along = turned ? 1 : pitch;
+    const Value at = b.mul(k, b.index(along_k));
+    const bool loads_depth_first = depth_first != view;
+    const Value tile = loads_depth_first ? b.load(ref, at, {f.depth, rows}, {along_k, along})
+                                         : b.load(ref, at, {rows, f.depth}, {along, along_k});
+    return view ? b.transpose(tile) : tile;
+  };
+  const std::vector<Value> sum =
+      b.loop(b.index(0), b.index(whole), b.index(f.depth), {b.real(float32, 0, {f.m, f.n})},
+             [&](Value k, const std::vector<Value>& carried) {
+               const Value left = side(a, f.m, f.a_turned, f.a_views, false, k);
+               const Value right = side(x, f.n, f.b_turned, f.b_views, true, k);
+               const Value c = b.real(float32, 0, {f.m, f.n});
+               return std::vector<Value>{b.add(carried[0], b.dot(left, right, c, f.precision))};
+             });
+  finish(b, y, sum[0]);
+  const int64_t elements = (std::max({f.m, f.n, whole}) + f.pitch) * std::max({f.m, f.n, whole});
+  return moderate(b.finish(), {elements, elements, made}, 1);
+}
+
+void whole_tile(Builder& b, Ref y, Value v) { b.store(y, v, b.index(0), {b.type(v).dims[1], 1}); }
+
+std::vector<RandomCase> forms() {
+  std::vector<RandomCase> out;
+  const auto add = [&](const Form& f) { out.push_back(product(f, whole_tile, f.m * f.n)); };
+  for (const Dtype t : {bfloat16, float16})
+    for (int bits = 0; bits < 16; ++bits) {
+      if (t == float16 && bits % 5 != 0) continue;
+      add({.dtype = t,
+           .a_turned = (bits & 1) != 0,
+           .b_turned = (bits & 2) != 0,
+           .a_views = (bits & 4) != 0,
+           .b_views = (bits & 8) != 0});
+    }
+  for (const DotPrecision p : {DotPrecision::tf32, DotPrecision::tf32x3})
+    for (int bits = 0; bits < 4; ++bits)
+      add({.dtype = float32, .a_turned = (bits & 1) != 0, .b_turned = (bits & 2) != 0, .precision = p});
+  add({.pitch = 3});
+  add({.m = 16, .n = 16, .depth = 16, .steps = 5});
+  add({.m = 128, .n = 128, .depth = 64, .steps = 5});
+  add({.m = 48, .n = 80, .depth = 48});
+  add({.m = 32, .n = 256, .depth = 16, .steps = 1});
+  add({.dtype = float32, .m = 64, .n = 64, .depth = 16});
+  add({.dtype = float32, .m = 24, .n = 20, .depth = 7, .steps = 2});
+  return out;
+}
+
+/// What users do with accumulators.
+std::vector<RandomCase> finishes() {
+  std::vector<RandomCase> out;
+  const Form f;
+  const auto add = [&](int64_t made, const Finish& finish) { out.push_back(product(f, finish, made)); };
+  const auto rows = [&](Reducer r) {
+    return [r](Builder& b, Ref y, Value v) { b.store(y, b.reduce(r, v, 1), b.index(0), {1}); };
+  };
+  const auto columns = [&](Reducer r) {
+    return [r](Builder& b, Ref y, Value v) { b.store(y, b.reduce(r, v, 0), b.index(0), {1}); };
+  };
+  for (const Reducer r : {Reducer::sum, Reducer::max}) add(f.m, rows(r)), add(f.n, columns(r));
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) {
+    const Value sums = b.broadcast(b.reshape(b.reduce(Reducer::sum, v, 0), {1, f.n}), {f.m, f.n});
+    const Value most = b.broadcast(b.reshape(b.reduce(Reducer::max, v, 1), {f.m, 1}), {f.m, f.n});
+    const Value i = b.broadcast(b.reshape(b.arange(f.m), {f.m, 1}), {f.m, f.n});
+    const Value j = b.broadcast(b.reshape(b.arange(f.n), {1, f.n}), {f.m, f.n});
+    whole_tile(b, y, b.select(b.lt(j, i), b.add(b.mul(v, sums), most), v));
+  });
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) { whole_tile(b, y, b.transpose(v)); });
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) { b.store(y, b.reshape(v, {f.m * f.n}), b.index(0), {1}); });
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) { whole_tile(b, y, b.scan(Reducer::sum, v, 1)); });
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) {
+    const Value at = b.reshape(b.arange(f.m * f.n), {f.m, f.n});
+    b.atomic_add(y, b.add(v, b.gather(y, at)), at);
+  });
+  add(f.m * f.n, [&](Builder& b, Ref y, Value v) {
+    b.store(y, v, b.index(0), {f.n, 1}, {b.index(f.m - 3), b.index(f.n - 5)});
+  });
+  add(f.m,
+      [&](Builder& b, Ref y, Value v) { b.store(y, b.sort({b.reduce(Reducer::sum, v, 1)}, 0)[0], b.index(0), {1}); });
+  return out;
+}
+
+std::vector<RandomCase> language_cases() {
+  return {matmul<bfloat16_t>(bfloat16, 72, 88, 104, {}),
+          matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}),
+          matmul<float16_t>(float16, 130, 128, 96, {128, 128, 32}),
+          matmul<float>(float32, 70, 90, 33, {}),
+          attention<bfloat16_t>(bfloat16, 100, 64, 64, 32, true),
+          attention<bfloat16_t>(bfloat16, 100, 32, 64, 64, true),
+          attention<float16_t>(float16, 130, 32, 128, 64, false),
+          attention<bfloat16_t>(bfloat16, 64, 128, 32, 16, true)};
+}
+
+/// Returns how far a case's outputs are from the interpreter's, beside the largest.
+double distance(const RandomCase& wanted, const RandomCase& got) {
+  double most = 0;
+  for (size_t p = 0; p < got.buffers.size(); ++p) {
+    const Dtype t = got.kernel.params[p].dtype;
+    const auto bytes = [&](const RandomCase& c) {
+      const char* const data = reinterpret_cast<const char*>(c.buffers[p].data());
+      return decode({data, data + c.buffers[p].size()}, t);
+    };
+    if (got.kernel.params[p].written)
+      most = larger(most, beside_largest(bytes(got), bytes(wanted)) / (is_low_float(t) ? 100 : 1));
+  }
+  return most;
+}
+
+void check_near(const std::vector<RandomCase>& cases) {
+  const HostKernels host(cases);
+  for (size_t n = 0; n < cases.size(); ++n) {
+    CAPTURE(n);
+    CAPTURE(kernel::print(cases[n].kernel));
+    RandomCase got = cases[n];
+    host.run(n, got);
+    CHECK(distance(interpreted(cases[n]), got) < 1e-4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("operands in all orders are multiplied, thread by thread") {
+  if (can_run_kernels()) check_near(forms());
+}
+
+TEST_CASE("accumulators are reduced, spread, moved and stored, thread by thread") {
+  if (can_run_kernels()) check_near(finishes());
+}
+
+TEST_CASE("products and attention of the kernel language give what the interpreter gives, thread by thread") {
+  if (can_run_kernels()) check_near(language_cases());
+}
+
+TEST_CASE("a source says what became of each product") {
+  const auto source = [](const RandomCase& c) { return cuda::render(expand(c.kernel), "k").source; };
+  const auto says = [&](const RandomCase& c, const char* text) { return source(c).find(text) != std::string::npos; };
+  CHECK(says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {128, 128, 32}),
+             "mma.sync of bfloat16 by 2 x 4 warps; copied ahead"));
+  CHECK(says(matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}), "not pipelined: rows of p0 are not 16-byte aligned"));
+  CHECK(says(matmul<float>(float32, 70, 90, 33, {}), "fma: float32 is multiplied exactly"));
+  CHECK(says(product({.m = 24}, whole_tile, 24 * 32), "fma: its extents 24 x 32 x 32 are not multiples of"));
+}
+
+TEST_CASE("products and attention compile for GPUs of several kinds, and spill nothing") {
+  std::string why;
+  if (!cuda::nvrtc_available(&why)) {
+    MESSAGE("skipped: " << why);
+    return;
+  }
+  std::string source(cuda::prelude());
+  const std::vector<RandomCase> cases{matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 32}),
+                                      matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 64}),
+                                      attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, false),
+                                      attention<bfloat16_t>(bfloat16, 1024, 128, 128, 64, true)};
+  for (size_t n = 0; n < cases.size(); ++n)
+    source += cuda::render(expand(cases[n].kernel, {.special_functions = true}), "k" + std::to_string(n)).source;
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    CAPTURE(arch);
+    std::string log;
+    CHECK(!cuda::compile(source, arch, {}, &log).empty());
+    const std::vector<cuda::KernelUsage> usage = cuda::parse_usage(log);
+    CHECK(usage.size() == cases.size());
+    for (const cuda::KernelUsage& use : usage) {
+      CAPTURE(use.name);
+      CHECK(use.spill_store_bytes == 0);
+      CHECK(use.stack_bytes == 0);
+    }
+  }
+}

@@ -76,21 +76,13 @@ TileOf<C> dot(const A& a, const B& b, const C& c, Precision precision = Precisio
 /// Runs body(i) for i = lo, lo + step, … below hi.
 template <class F>
 requires std::invocable<F, Index>
-void loop(const Index& lo, const Index& hi, int64_t step, const LoopOptions& options, const F& body,
-          Line at = Line::here()) {
-  const std::function<void(Any)> each = [&](Any i) { body(Index(i)); };
-  loop(lo.any(), hi.any(), step, each, options, at);
-}
-template <class F>
-requires std::invocable<F, Index>
 void loop(const Index& lo, const Index& hi, int64_t step, const F& body, Line at = Line::here()) {
-  loop(lo, hi, step, LoopOptions{}, body, at);
+  const std::function<void(Any)> each = [&](Any i) { body(Index(i)); };
+  loop(lo.any(), hi.any(), step, each, at);
 }
 template <class F>
 requires std::invocable<F, Index>
-void loop(const Index& count, const F& body, Line at = Line::here()) {
-  loop(Index(0, at), count, 1, LoopOptions{}, body, at);
-}
+void loop(const Index& count, const F& body, Line at = Line::here()) { loop(Index(0, at), count, 1, body, at); }
 /// Runs body(k) for k = 0 … n-1 while the kernel is traced: the iterations are written one after the other.
 template <class F>
 void static_for(int64_t n, const F& body) {
@@ -152,11 +144,11 @@ void check(const C& condition, const std::string& text, Line at = Line::here()) 
   static_assert(std::same_as<ElementOf<C>, bool>, "check takes a tile of bool");
   assert_(detail::as_tile(condition, at).any(), text, at);
 }
-/// Returns an index that `divisor` divides. The interpreter checks it.
+/// Returns an index that `divisor` divides. The interpreter and both targets check it.
 inline Index assume_multiple(const Index& v, int64_t divisor, Line at = Line::here()) {
   return Index(assume_multiple(v.any(), divisor, at));
 }
-/// Returns an index within bounds. The interpreter checks it.
+/// Returns an index within bounds. The interpreter and both targets check it.
 inline Index assume_range(const Index& v, int64_t low, int64_t high, Line at = Line::here()) {
   return Index(assume_range(v.any(), low, high, at));
 }

@@ -46,6 +46,7 @@ class Moved {
 }  // namespace
 
 Kernel in_sequence(const Kernel& first, const Kernel& second, std::span<const Ref> params) {
+  check(!first.any_size && !second.any_size, "in_sequence", "a user's kernel is launched alone");
   Kernel both = first;
   both.name = first.name + "_" + second.name;
   both.body.insts.clear();

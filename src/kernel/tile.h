@@ -331,7 +331,7 @@ class Builder {
   void print(const std::string& text, std::vector<Value> values);
   void assert_(Value condition, const std::string& text);
 
-  /// The place that instructions appended from now on get.
+  /// Sets the line of the user's program that instructions appended from now on come from.
   void at(const char* file, int line);
   const std::string& name() const { return kernel_.name; }
   const Kernel& kernel() const { return kernel_; }  // as far as it goes

@@ -106,7 +106,7 @@ struct Param {
   /// Its extents.
   std::vector<int64_t> dims;
   /// Its name in messages and prints; empty: "p0", "p1", ….
-  std::string name = {};  // in messages and prints; empty: "p0", "p1", …
+  std::string name = {};
 };
 
 /// A reference to an array of a kernel, or to a view of it: axis k of the view has dims[k] elements, strides[k] apart.
@@ -119,11 +119,10 @@ struct WEFT_API AnyRef {
   Dtype dtype = float32;
   /// The element at which the view begins.
   int64_t offset = 0;
-  /// Its extents.
+  /// Its extents, and the elements between neighbours along each axis.
   std::vector<int64_t> dims, strides;
 
-  /// Returns the view with its axes in another order; with an axis repeated (stride 0); with axes of stride 0 and the
-  /// last ones as they are, where NumPy's rule of broadcasting gives `shape`.
+  /// Returns the view with its axes in another order: axis k is axis axes[k].
   AnyRef permute(const std::vector<int>& axes, Line at = Line::here()) const;
   /// Returns the view with another shape, by NumPy's rule: what repeats has stride 0.
   AnyRef broadcast(const std::vector<int64_t>& shape, Line at = Line::here()) const;
@@ -136,7 +135,7 @@ struct WEFT_API AnyRef {
 /// leaves no axis; or all of them.
 struct Span {
   /// Where the part begins, an int64 scalar; none: `first` says it.
-  Any start = {};  // an int64 scalar; none: `first`
+  Any start = {};
   /// Where the part begins.
   int64_t first = 0;
   /// The number of elements, and the distance from one to the next.
@@ -145,20 +144,20 @@ struct Span {
   bool squeezed = false, whole = false;
 };
 
-/// How the data of an access is cached: as usual; read once, or written and not read soon; kept for other programs.
-enum class Cache : uint8_t { usual, streaming, keep };
+/// How the data of an access is cached: as usual; or read once, written and not read soon.
+enum class Cache : uint8_t { usual, streaming };
 
 /// The options of an access.
 struct Access {
   /// A bool tile of the slice's shape: elements where it is false are not touched.
-  Any mask = {};  // a bool tile of the slice's shape: elements where it is false are not touched
+  Any mask = {};
   /// What a load gives outside of the array, and where the mask is false.
-  Scalar other = {};  // what a load gives where the mask is false, or outside of the array
+  Scalar other = {};
   /// How the data is cached.
   Cache cache = Cache::usual;
 };
 
-/// Loads a slice. Elements outside of the array are `other`, and are not stored.
+/// Loads a slice. Elements outside of the array are `other`.
 WEFT_API Any load(const AnyRef& ref, std::span<const Span> slice, const Access& access = {}, Line at = Line::here());
 /// Stores a tile into a slice. Elements outside of the array are left out.
 WEFT_API void store(const AnyRef& ref, std::span<const Span> slice, const Any& value, const Access& access = {},
@@ -233,17 +232,9 @@ enum class Precision : uint8_t { exact, tf32, tf32x3 };
 WEFT_API Any dot(const Any& a, const Any& b, const Any& c = {}, Precision precision = Precision::exact,
                  Line at = Line::here());
 
-/// What the compiler may do with a loop: how many iterations are loaded ahead, and whether loads have warps of their
-/// own.
-struct LoopOptions {
-  /// Iterations that are loaded ahead; 0: the compiler chooses.
-  int stages = 0;  // 0: the compiler chooses
-  /// Whether loads may have warps of their own.
-  bool warp_specialize = false;
-};
 /// Runs body(i) for i = lo, lo + step, … below hi. `step` is positive.
 WEFT_API void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body,
-                   const LoopOptions& options = {}, Line at = Line::here());
+                   Line at = Line::here());
 /// Runs the body if the condition, a bool scalar, holds.
 WEFT_API void when(const Any& condition, const std::function<void()>& body, Line at = Line::here());
 /// Runs one of two functions and returns its values, which have the same types.
@@ -256,10 +247,10 @@ WEFT_API void while_(const std::function<Any()>& condition, const std::function<
 WEFT_API void print(const std::string& text, std::span<const Any> values, Line at = Line::here());
 /// Fails the launch where the condition does not hold.
 WEFT_API void assert_(const Any& condition, const std::string& text, Line at = Line::here());
-/// Returns v, an integer, about which the compiler may assume that `divisor` divides it, or that it lies within bounds.
-/// The interpreter checks it.
+/// Returns v, an int64 scalar that `divisor` divides: guards that this makes superfluous are left out. The interpreter
+/// and both targets check it.
 WEFT_API Any assume_multiple(const Any& v, int64_t divisor, Line at = Line::here());
-/// Returns v, an integer that lies within bounds.
+/// Returns v, an int64 scalar that lies within bounds, as assume_multiple does.
 WEFT_API Any assume_range(const Any& v, int64_t low, int64_t high, Line at = Line::here());
 
 /// How the programs along an axis of a grid run: in any order and at once; or one after another, each seeing what those

@@ -78,10 +78,8 @@ void Cell::set(const Any& v, Line at) {
   own.value = next;
 }
 
-void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body, const LoopOptions& options,
-          Line at) {
+void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body, Line at) {
   Trace& t = Trace::current("loop", at);
-  static_cast<void>(options);
   if (step < 1) t.refuse(at, fmt::format("loop: the step is {}: give 1 or more", step));
   const Value from = index_scalar(t, "loop", lo, at), to = index_scalar(t, "loop", hi, at);
   const Known begin = t.known(from), end = t.known(to);

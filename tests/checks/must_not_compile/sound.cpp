@@ -39,7 +39,7 @@ void control(const k::In<float, 2>& x, const k::InOut<float, 1>& y) {
   const k::Index i = k::assume_range(k::assume_multiple(k::program_id(0) * 4, 4), 0, 64) + k::cdiv(k::program_id(1), 2);
   k::Mut sum = x(i, k::all);
   k::Mut count = k::scalar<int64_t>(0);
-  k::loop(0, x.dim(0), 2, k::LoopOptions{.stages = 2}, [&](k::Index j) { sum += x(j, k::all); });
+  k::loop(0, x.dim(0), 2, [&](k::Index j) { sum += x(j, k::all); });
   k::loop(x.dim(-1), [&](k::Index) { sum -= 1, sum *= 2, sum /= 3; });
   k::static_for(2, [&](int64_t n) { sum = sum + n; });
   k::while_([&] { return count < 4; }, [&] { count += 1; });

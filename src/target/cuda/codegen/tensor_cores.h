@@ -13,15 +13,15 @@ namespace weft::target::cuda {
 
 /// Who makes and who reads the values of a kernel.
 struct Uses {
-  struct Place {
+  struct Position {
     const kernel::Inst* inst = nullptr;
     const kernel::Block* block = nullptr;
   };
-  std::vector<Place> order;  // all instructions
-  std::map<kernel::Value, Place> made;
-  std::map<kernel::Value, std::vector<Place>> readers;
-  std::map<const kernel::Block*, Place> around;  // the instruction that a block belongs to
-  std::set<kernel::Value> uniform;               // tiles whose elements are all one number
+  std::vector<Position> order;  // all instructions
+  std::map<kernel::Value, Position> made;
+  std::map<kernel::Value, std::vector<Position>> readers;
+  std::map<const kernel::Block*, Position> around;  // the instruction that a block belongs to
+  std::set<kernel::Value> uniform;                  // tiles whose elements are all one number
 
   explicit Uses(const kernel::Kernel& kernel);
   const kernel::Inst* maker(kernel::Value v) const;

@@ -52,8 +52,8 @@ void join_alike(const kernel::Kernel& kernel, const Uses& uses, Classes& classes
     const std::vector<Value>& made = block.insts.back().args;
     for (size_t k = 0; k < i.results.size() && k < made.size(); ++k) join(made[k], i.results[k]);
   };
-  for (const Uses::Place& place : uses.order) {
-    const Inst& i = *place.inst;
+  for (const Uses::Position& position : uses.order) {
+    const Inst& i = *position.inst;
     switch (i.op) {
       case Op::scalar:
       case Op::cast:
@@ -105,8 +105,8 @@ void Renderer::spread_layouts(const Uses& uses) {
   for (const auto& [result, product] : products_) held.emplace(classes.of(result), product.layout);
   for (bool more = true; more;) {
     const size_t before = held.size();
-    for (const Uses::Place& place : uses.order) {
-      const Inst& i = *place.inst;
+    for (const Uses::Position& position : uses.order) {
+      const Inst& i = *position.inst;
       if (i.op != Op::reduce && i.op != Op::broadcast) continue;
       const Value wide = i.op == Op::reduce ? i.args[0] : i.results[0],
                   line = i.op == Op::reduce ? i.results[0] : i.args[0];

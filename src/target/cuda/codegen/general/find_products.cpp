@@ -109,10 +109,10 @@ std::pair<int, int> grid_of(int64_t rows, int64_t columns, int warps, bool whole
 
 /// Returns whether a warp had better hold whole rows: they are reduced, or the product is an operand of another one.
 bool wants_rows(const Uses& uses, const std::vector<const Inst*>& dots) {
-  for (const Uses::Place& place : uses.order) {
-    if (place.inst->op != Op::reduce || place.inst->axis != 1 || !place.inst->blocks.empty()) continue;
+  for (const Uses::Position& position : uses.order) {
+    if (position.inst->op != Op::reduce || position.inst->axis != 1 || !position.inst->blocks.empty()) continue;
     const std::vector<int64_t>* dims = nullptr;
-    const Inst* maker = uses.maker(place.inst->args[0]);
+    const Inst* maker = uses.maker(position.inst->args[0]);
     if (maker) dims = &maker->type.dims;
     for (const Inst* dot : dots)
       if (dims && *dims == dot->type.dims) return true;
@@ -235,10 +235,10 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
   return product.loop ? "" : why.empty() ? "its operands are computed, or the same in all iterations" : why;
 }
 
-/// Gives copied operands their places: those that are the same in all iterations, then the stages of each loop, as many
+/// Gives copied operands their space: those that are the same in all iterations, then the stages of each loop, as many
 /// as there is room for.
 void Renderer::lay_out_stages() {
-  const auto place = [&](Operand& x, int64_t& end) { x.offset = end, end += x.bytes(); };
+  const auto append = [&](Operand& x, int64_t& end) { x.offset = end, end += x.bytes(); };
   for (auto& [result, product] : products_)
     if (product.loop && 2 * (product.a.bytes() + product.b.bytes()) > most_ring_bytes) {
       rings_of_loops_.erase(product.loop);
@@ -248,12 +248,12 @@ void Renderer::lay_out_stages() {
     }
   for (auto& [result, product] : products_)
     for (Operand* x : {&product.a, &product.b})
-      if (x->load && !x->ahead) place(*x, stage_bytes_);
+      if (x->load && !x->ahead) append(*x, stage_bytes_);
   for (auto& [loop, ring] : rings_of_loops_) {
     ring.offset = stage_bytes_;
     for (auto& [result, product] : products_)
       for (Operand* x : {&product.a, &product.b})
-        if (x->ahead && product.loop == loop) place(*x, ring.stage_bytes);
+        if (x->ahead && product.loop == loop) append(*x, ring.stage_bytes);
     if (ring.stage_bytes == 0) continue;
     ring.stages =
         static_cast<int>(std::clamp<int64_t>((most_stage_bytes - stage_bytes_) / ring.stage_bytes, 2, most_stages));
@@ -299,8 +299,8 @@ void Renderer::find_sources(const Uses& uses) {
 
 /// Finds the products, and the additions that their accumulators absorb.
 void Renderer::find_products(const Uses& uses) {
-  for (const Uses::Place& place : uses.order) {
-    const Inst& dot = *place.inst;
+  for (const Uses::Position& position : uses.order) {
+    const Inst& dot = *position.inst;
     if (dot.op != Op::dot) continue;
     if (const std::string why = refusal(uses, dot); !why.empty()) {
       note(dot, "fma: " + why);
@@ -310,8 +310,9 @@ void Renderer::find_products(const Uses& uses) {
     product.dot = &dot;
     const Inst* c = uses.maker(dot.args[2]);
     if (!c || c->op != Op::constant || c->number.real() != 0 || !uses.read_once(dot.results[0])) continue;
-    const Uses::Place& reader = uses.readers.at(dot.results[0])[0];
-    if (reader.block == place.block && reader.inst->op == Op::scalar && reader.inst->scalar_op == kernel::ScalarOp::add)
+    const Uses::Position& reader = uses.readers.at(dot.results[0])[0];
+    if (reader.block == position.block && reader.inst->op == Op::scalar &&
+        reader.inst->scalar_op == kernel::ScalarOp::add)
       product.sum = reader.inst;
   }
 }

@@ -180,10 +180,16 @@ class KernelFunction {
   requires(sizeof...(A) == inputs) auto interpret(const A&... arguments) const {
     return unpacked(traced_.interpret({array(arguments)...}, config_));
   }
+  /// Computes the results of a list of arguments in the interpreter.
+  std::vector<array> interpret(const std::vector<array>& arguments) const {
+    return traced_.interpret(arguments, config_);
+  }
   /// Returns what was traced for these arguments, for reading: to_string().
   template <std::convertible_to<array>... A>
   requires(sizeof...(A) == inputs) Program program(const A&... arguments)
   const { return traced_.program({array(arguments)...}, config_); }
+  /// Returns what was traced for a list of arguments.
+  Program program(const std::vector<array>& arguments) const { return traced_.program(arguments, config_); }
 
   /// Returns the name.
   const std::string& name() const { return traced_.definition().name; }

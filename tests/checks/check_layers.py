@@ -52,7 +52,9 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "kernel.h": "kernel", **{f"kernel/{name}.h": "kernel" for name in ("erased", "tile", "slice", "functions", "order",
+    "kernel.h": "kernel", "kernel_library.h": "kernel",
+    **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
+    **{f"kernel/{name}.h": "kernel" for name in ("erased", "tile", "slice", "functions", "order",
                                                                                   "random")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernel/language/kernels.h"
+#include "kernel/language/library_kernels.h"
 #include "kernel/language/random_program.h"
 #include "kernel/language/run.h"
 #include "target/target.h"
@@ -74,6 +75,10 @@ TEST_CASE("kernels of the language give the interpreter's bits on a CPU") {
                        test_kernels::attention(k::In<float, 2>(r[0]), k::In<float, 2>(r[1]), k::In<float, 2>(r[2]),
                                                k::Out<float, 2>(r[3]), k::Out<float, 1>(r[4]), 32, 24, causal);
                      }));
+}
+
+TEST_CASE("kernels of the language's library give the interpreter's bits on a CPU") {
+  for (const k::Program& program : test_kernels::library_programs()) compare(program);
 }
 
 TEST_CASE("random kernels of the language give the interpreter's bits on a CPU") {

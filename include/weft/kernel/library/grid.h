@@ -59,12 +59,12 @@ void scan_all(const X& x, const Y& y, int64_t block, Scalar identity, const F& f
       Index(0, at), Index(x.dim(0, at), at), block,
       [&](const Index& i) {
         const auto before = broadcast_to(carry.get(at), {block}, at);
-        const auto all = f(before, scan(detail::loaded(x, i, block, identity, at), 0, f, false, at));
+        const auto scanned = f(before, scan(detail::loaded(x, i, block, identity, at), 0, f, false, at));
         const auto head = reshape(carry.get(at), {1}, at);
-        y(ds(i, block)) = exclusive && block > 1 ? cat(head, slice(all, {0}, {block - 1}, at), 0, at)
+        y(ds(i, block)) = exclusive && block > 1 ? cat(head, slice(scanned, {0}, {block - 1}, at), 0, at)
                           : exclusive            ? head
-                                                 : all;
-        carry = detail::only(slice(all, {block - 1}, {1}, at), at);
+                                                 : scanned;
+        carry = detail::only(slice(scanned, {block - 1}, {1}, at), at);
       },
       at);
 }

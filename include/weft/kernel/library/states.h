@@ -78,8 +78,8 @@ class Welford {
       : count_(zeros<f32>({rows}, at), at), mean_(zeros<f32>({rows}, at), at), squares_(zeros<f32>({rows}, at), at) {}
   /// Takes moments of further samples [rows].
   void add(const Moments<1>& more, Line at = Line::here()) {
-    const Moments<1> all = merged(get(at), more, at);
-    count_ = all.count, mean_ = all.mean, squares_ = all.squares;
+    const Moments<1> both = merged(get(at), more, at);
+    count_ = both.count, mean_ = both.mean, squares_ = both.squares;
   }
   /// Takes the first `valid` columns of a block [rows, n].
   template <TileLike V>

@@ -153,6 +153,14 @@ inline Index assume_range(const Index& v, int64_t low, int64_t high, Line at = L
   return Index(assume_range(v.any(), low, high, at));
 }
 
+/// Returns which tile program (i, j) of a grid of m x n takes, so that programs that run together read few rows and
+/// columns of tiles: bands of `group` rows of tiles, each from column to column. Every tile is taken once.
+inline std::pair<Index, Index> swizzle2d(const Index& i, const Index& j, int64_t m, int64_t n, int64_t group,
+                                         Line at = Line::here()) {
+  const auto [row, column] = swizzle2d(i.any(), j.any(), m, n, group, at);
+  return {Index(row), Index(column)};
+}
+
 namespace detail {
 template <class A>
 concept reference = requires {

@@ -252,6 +252,10 @@ WEFT_API void assert_(const Any& condition, const std::string& text, Line at = L
 WEFT_API Any assume_multiple(const Any& v, int64_t divisor, Line at = Line::here());
 /// Returns v, an int64 scalar that lies within bounds, as assume_multiple does.
 WEFT_API Any assume_range(const Any& v, int64_t low, int64_t high, Line at = Line::here());
+/// Returns the tile of an m x n grid of tiles that program (i, j) takes, two int64 scalars, so that programs that run
+/// together read few rows and columns: bands of `group` rows, each from column to column. Every tile is taken once.
+WEFT_API std::pair<Any, Any> swizzle2d(const Any& i, const Any& j, int64_t m, int64_t n, int64_t group,
+                                       Line at = Line::here());
 
 /// How the programs along an axis of a grid run: in any order and at once; or one after another, each seeing what those
 /// before it stored.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "base/half.h"
@@ -66,6 +67,11 @@ struct Copies {
   std::vector<Copy> waiting;
   std::deque<std::vector<Copy>> groups;
 };
+/// Of a thread: what its warpgroup multiplies.
+struct Products {
+  std::vector<std::function<void()>> waiting;
+  std::deque<std::vector<std::function<void()>>> groups;
+};
 using Words = std::array<u32, 6>[32];  // of the lanes of a warp
 struct Block {
   Meeting all, warps[32];
@@ -73,6 +79,7 @@ struct Block {
   Words words[2][32];
   unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
   Copies copies[1024];
+  Products products[1024];
   std::vector<u8> shared;  // its shared memory while another block has its turn
 };
 static jmp_buf scheduler;
@@ -355,4 +362,65 @@ static void mma_f16(float* c, const u32* a, u32 b0, u32 b1) {
 }
 static void mma_tf32(float* c, const u32* a, u32 b0, u32 b1) {
   multiply<1>(c, a, b0, b1, [](u32 word, int) { return __uint_as_float(word); });
+}
+
+// --- warpgroups: products are computed when their group is waited for, and not before ---
+
+static void fence_for_wgmma() {}
+static void wgmma_fence() {}
+static void wgmma_commit() {
+  block::Products& p = block::own().products[threadIdx.x];
+  p.groups.push_back(std::move(p.waiting));
+  p.waiting.clear();
+}
+template <int Left>
+static void wgmma_wait() {
+  auto& groups = block::own().products[threadIdx.x].groups;
+  for (; groups.size() > static_cast<size_t>(Left); groups.pop_front())
+    for (const auto& multiply : groups.front()) multiply();
+}
+
+struct Bf16;
+struct F16;
+template <class Type, int Columns, bool A, bool B>
+struct Wgmma;
+inline float number_of(Bf16*, u16 v) { return weft::bf16_to_float(v); }
+inline float number_of(F16*, u16 v) { return weft::f16_to_float(v); }
+
+/// Returns the element at `line` (a row of A, a column of B) and k of a matrix that a descriptor describes.
+static u16 matrix_element(u64 matrix, bool turned, int line, int k) {
+  const auto field = [&](int first) { return static_cast<u32>(matrix >> first & 0x3fff) * 16; };
+  const u32 form = static_cast<u32>(matrix >> 62), width = form == 1 ? 128 : form == 2 ? 64 : 32;
+  const u32 i = static_cast<u32>(line), d = static_cast<u32>(k), of_panel = width / 2;
+  const u32 at = field(0) + (turned ? i / of_panel * field(16) + i % of_panel * 2 + d / 8 * field(32) + d % 8 * width
+                                    : i / 8 * field(32) + i % 8 * width + d * 2);
+  return shared_at<u16>(at ^ ((at >> 7 & (width / 16 - 1)) << 4));
+}
+template <class Type, int Columns, bool A, bool B, class Left>
+static void multiply_by_warpgroup(float* c, u64 b, int more, Left left) {
+  const int lane = threadIdx.x & 31, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+  block::own().products[threadIdx.x].waiting.push_back([=] {
+    for (int e = 0; e < Columns / 2; ++e) {
+      const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2 + e % 2;
+      float sum = more ? c[e] : 0;
+      for (int k = 0; k < 16; ++k)
+        sum =
+            std::fma(number_of((Type*)nullptr, left(i, k)), number_of((Type*)nullptr, matrix_element(b, B, j, k)), sum);
+      c[e] = sum;
+    }
+  });
+}
+template <class Type, int Columns, bool A, bool B>
+static void wgmma(Wgmma<Type, Columns, A, B>, float* c, u64 a, u64 b, int more) {
+  multiply_by_warpgroup<Type, Columns, A, B>(c, b, more, [=](int i, int k) { return matrix_element(a, A, i, k); });
+}
+template <class Type, int Columns, bool A, bool B>
+static void wgmma(Wgmma<Type, Columns, A, B>, float* c, const u32* a, u64 b, int more) {
+  const block::Words& published = block::published({a[0], a[1], a[2], a[3]});
+  std::array<std::array<u32, 4>, 32> words;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int q = 0; q < 4; ++q) words[lane][q] = published[lane][q];
+  multiply_by_warpgroup<Type, Columns, A, B>(c, b, more, [=](int i, int k) {
+    return static_cast<u16>(words[i % 8 * 4 + k / 2 % 4][i % 16 / 8 + 2 * (k / 8)] >> 16 * (k % 2));
+  });
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <string>
@@ -67,6 +68,25 @@ TEST_CASE("a vector is added by blocks that do not divide it") {
   run(program, x, y, z);
   for (size_t i = 0; i < z.size(); ++i) CHECK(z[i] == x[i] + y[i]);
   CHECK(program.programs() == 11);
+}
+
+TEST_CASE("swizzle2d gives every tile to one program, band by band") {
+  for (const auto& [m, n, group] : {std::array<int64_t, 3>{7, 5, 3}, {4, 3, 2}, {2, 6, 8}}) {
+    const auto program = k::trace("order", {out({m * n}, weft::int64)}, {m, n}, [&](std::span<const k::AnyRef> r) {
+      const auto [i, j] = k::swizzle2d(k::program_id(0), k::program_id(1), m, n, group);
+      const k::Out<int64_t, 1> order = to<int64_t, 1>(r[0]);
+      order(k::program_id(0) * n + k::program_id(1)) = i * n + j;
+    });
+    std::vector<int64_t> tiles(static_cast<size_t>(m * n)), wanted;
+    run(program, tiles);
+    for (int64_t first = 0; first < m; first += group)
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = first; i < std::min(m, first + group); ++i) wanted.push_back(i * n + j);
+    CHECK(tiles == wanted);
+  }
+  CHECK(message([] {
+          small([](const auto&, const auto&) { k::swizzle2d(k::program_id(0), 0, 4, 4, 0); });
+        }).find("swizzle2d: i64 and i64 of a grid of 4 x 4, in bands of 0: two int64") != std::string::npos);
 }
 
 TEST_CASE("softmax of rows in a block that is longer than they are") {

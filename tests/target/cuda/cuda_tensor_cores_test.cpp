@@ -186,8 +186,8 @@ double distance(const RandomCase& wanted, const RandomCase& got) {
   return most;
 }
 
-void check_near(const std::vector<RandomCase>& cases) {
-  const HostKernels host(cases);
+void check_near(const std::vector<RandomCase>& cases, const cuda::Features& features = {}) {
+  const HostKernels host(cases, {}, features);
   for (size_t n = 0; n < cases.size(); ++n) {
     CAPTURE(n);
     CAPTURE(kernel::print(cases[n].kernel));
@@ -196,6 +196,8 @@ void check_near(const std::vector<RandomCase>& cases) {
     CHECK(distance(interpreted(cases[n]), got) < 1e-4);
   }
 }
+
+constexpr cuda::Features hopper{.warpgroups = true, .clusters = true};
 
 }  // namespace
 
@@ -211,11 +213,50 @@ TEST_CASE("products and attention of the kernel language give what the interpret
   if (can_run_kernels()) check_near(language_cases());
 }
 
+TEST_CASE("warpgroups multiply operands in all orders and from registers, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases;
+  const auto add = [&](const Form& f) { cases.push_back(product(f, whole_tile, f.m * f.n)); };
+  for (int bits = 0; bits < 16; ++bits)
+    add({.dtype = bits % 3 == 0 ? float16 : bfloat16,
+         .a_turned = (bits & 1) != 0,
+         .b_turned = (bits & 2) != 0,
+         .a_views = (bits & 4) != 0,
+         .b_views = (bits & 8) != 0,
+         .m = 128,
+         .n = bits % 2 == 0 ? 64 : 32,
+         .depth = bits % 2 == 0 ? 64 : 32});
+  add({.m = 128, .n = 48, .depth = 16, .steps = 5, .pitch = 3});
+  add({.m = 192, .n = 128, .depth = 32, .steps = 2});
+  cases.push_back(product(
+      {.m = 64, .n = 64},
+      [&](Builder& b, Ref y, Value v) {
+        b.store(y, v, b.index(0), {64, 1}, {b.index(61), b.index(59)});
+      },
+      64 * 64));
+  cases.push_back(matmul<bfloat16_t>(bfloat16, 120, 136, 101, {}));
+  cases.push_back(matmul<float16_t>(float16, 130, 256, 96, {128, 128, 32}));
+  cases.push_back(attention<bfloat16_t>(bfloat16, 100, 64, 64, 32, true));
+  cases.push_back(attention<float16_t>(float16, 130, 32, 128, 64, false));
+  cases.push_back(attention<bfloat16_t>(bfloat16, 192, 64, 192, 64, true));
+  for (const RandomCase& c : cases)
+    CHECK(cuda::render(expand(c.kernel), "k", {}, hopper).source.find("wgmma of ") != std::string::npos);
+  check_near(cases, hopper);
+}
+
 TEST_CASE("a source says what became of each product") {
   const auto source = [](const RandomCase& c) { return cuda::render(expand(c.kernel), "k").source; };
   const auto says = [&](const RandomCase& c, const char* text) { return source(c).find(text) != std::string::npos; };
   CHECK(says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {128, 128, 32}),
-             "mma.sync of bfloat16 by 2 x 4 warps; copied ahead"));
+             "mma.sync of bfloat16 by 2 x 4 warps; copied ahead; no wgmma: it is not compiled for sm_90a"));
+  const auto on_hopper = [&](const RandomCase& c) { return cuda::render(expand(c.kernel), "k", {}, hopper).source; };
+  const auto hopper_says = [&](const RandomCase& c, const char* text) {
+    return on_hopper(c).find(text) != std::string::npos;
+  };
+  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 256, 128, {128, 256, 64}),
+                    "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied ahead"));
+  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {32, 128, 32}), "32 rows, no multiple of 64"));
+  CHECK(hopper_says(product({.m = 256, .n = 256}, whole_tile, 256 * 256), "no wgmma: their accumulators take more"));
   CHECK(says(matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}), "not pipelined: rows of p0 are not 16-byte aligned"));
   CHECK(says(matmul<float>(float32, 70, 90, 33, {}), "fma: float32 is multiplied exactly"));
   CHECK(says(product({.m = 24}, whole_tile, 24 * 32), "fma: its extents 24 x 32 x 32 are not multiples of"));
@@ -227,17 +268,21 @@ TEST_CASE("products and attention compile for GPUs of several kinds, and spill n
     MESSAGE("skipped: " << why);
     return;
   }
-  std::string source(cuda::prelude());
   const std::vector<RandomCase> cases{matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 32}),
                                       matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 64}),
+                                      matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 256, 64}),
                                       attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, false),
                                       attention<bfloat16_t>(bfloat16, 1024, 128, 128, 64, true)};
-  for (size_t n = 0; n < cases.size(); ++n)
-    source += cuda::render(expand(cases[n].kernel, {.special_functions = true}), "k" + std::to_string(n)).source;
   for (const char* arch : {"sm_80", "sm_90a"}) {
     CAPTURE(arch);
-    std::string log;
+    const cuda::Features features = arch == std::string("sm_90a") ? hopper : cuda::Features{};
+    std::string log, source(cuda::prelude());
+    for (size_t n = 0; n < cases.size(); ++n)
+      source +=
+          cuda::render(expand(cases[n].kernel, {.special_functions = true}), "k" + std::to_string(n), {}, features)
+              .source;
     CHECK(!cuda::compile(source, arch, {}, &log).empty());
+    CHECK_MESSAGE(log.find("serialized") == std::string::npos, log);
     const std::vector<cuda::KernelUsage> usage = cuda::parse_usage(log);
     CHECK(usage.size() == cases.size());
     for (const cuda::KernelUsage& use : usage) {

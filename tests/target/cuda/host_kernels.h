@@ -61,7 +61,8 @@ inline std::string prelude_for_host() {
 /// Kernels that one run of the compiler takes together.
 class HostKernels {
  public:
-  explicit HostKernels(std::span<const RandomCase> cases, const target::cuda::Variant& variant = {}) {
+  explicit HostKernels(std::span<const RandomCase> cases, const target::cuda::Variant& variant = {},
+                       const target::cuda::Features& features = {}) {
     const auto folder = std::filesystem::temp_directory_path() / fmt::format("weft-host-kernels-{}", ::getpid());
     std::filesystem::create_directories(folder);
     static int made = 0;  // a file that was loaded once is not loaded again under its name
@@ -69,7 +70,7 @@ class HostKernels {
     {
       std::ofstream out(file + ".cpp");
       out << "#include \"compiler/host_cuda/shim.h\"\n" << further_builtins << prelude_for_host();
-      for (size_t k = 0; k < cases.size(); ++k) out << source(cases[k].kernel, k, variant);
+      for (size_t k = 0; k < cases.size(); ++k) out << source(cases[k].kernel, k, variant, features);
     }
     // Fibers jump from stack to stack, which the checked longjmp of hardened systems takes for an error.
     const std::string command = fmt::format(
@@ -98,9 +99,10 @@ class HostKernels {
  private:
   using Entry = void (*)(void** buffers, const int64_t* symbols, int64_t grid);
 
-  static std::string source(const kernel::Kernel& kernel, size_t number, const target::cuda::Variant& variant) {
+  static std::string source(const kernel::Kernel& kernel, size_t number, const target::cuda::Variant& variant,
+                            const target::cuda::Features& features) {
     const std::string symbol = fmt::format("k{}", number);
-    const target::cuda::Rendered r = target::cuda::render(kernel::expand(kernel), symbol, variant);
+    const target::cuda::Rendered r = target::cuda::render(kernel::expand(kernel), symbol, variant, features);
     std::string arguments;
     for (size_t i = 0; i < kernel.params.size(); ++i) arguments += fmt::format("Argument{{B[{}]}}, ", i);
     for (size_t i = 0; i < kernel.symbols.size(); ++i) arguments += fmt::format("S[{}], ", i);

@@ -165,6 +165,7 @@ int Renderer::threads_of_rows() const {
 /// otherwise uses so few registers that few loads are in flight. A kernel that walks rows has a grid sized for as many
 /// concurrent programs as fit with all registers that a thread can have (with half of them for long rows).
 int Renderer::min_blocks() const {
+  if (blocks_ > 0) return blocks_;
   if (!partial_rows_.empty()) return std::max(1, most_threads / threads_);
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
 }

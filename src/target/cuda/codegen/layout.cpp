@@ -13,21 +13,30 @@ int Layout::registers() const {
   return static_cast<int>((size + per_iteration - 1) / per_iteration) * vec;
 }
 
-std::string Layout::row(const std::string& r) const {
-  std::string out = "(t >> 2 & 7)";
+std::string Layout::first_row(const std::string& i) const {
+  const int64_t of_warp = interleaved ? 16 : rows / row_warps, step = interleaved ? int64_t{16} * row_warps : 16;
+  std::string out;
   if (row_warps > 1)
-    out += column_warps > 1 ? fmt::format(" + (t >> 5) / {} * {}", column_warps, rows / row_warps)
-                            : fmt::format(" + (t >> 5) * {}", rows / row_warps);
+    out = column_warps > 1 ? fmt::format("(t >> 5) / {} * {}", column_warps, of_warp)
+                           : fmt::format("(t >> 5) * {}", of_warp);
+  if (row_fragments() > 1) out += fmt::format("{}{} * {}", out.empty() ? "" : " + ", i, step);
+  return out.empty() ? "0" : out;
+}
+
+std::string Layout::first_column() const {
+  if (column_warps == 1) return "0";
+  return row_warps > 1 ? fmt::format("(t >> 5) % {} * {}", column_warps, columns / column_warps)
+                       : fmt::format("(t >> 5) * {}", columns / column_warps);
+}
+
+std::string Layout::row(const std::string& r) const {
   const int64_t registers = held == Held::rows ? 2 : column_fragments() * 4;  // of 16 rows
-  if (row_fragments() > 1) out += fmt::format(" + {} / {} * 16", r, registers);
-  return fmt::format("({} + ({} >> {} & 1) * 8)", out, r, held == Held::rows ? 0 : 1);
+  return fmt::format("((t >> 2 & 7) + {} + ({} >> {} & 1) * 8)", first_row(fmt::format("{} / {}", r, registers)), r,
+                     held == Held::rows ? 0 : 1);
 }
 
 std::string Layout::column(const std::string& r) const {
-  std::string out = "(t & 3) * 2";
-  if (column_warps > 1)
-    out += row_warps > 1 ? fmt::format(" + (t >> 5) % {} * {}", column_warps, columns / column_warps)
-                         : fmt::format(" + (t >> 5) * {}", columns / column_warps);
+  std::string out = "(t & 3) * 2 + " + first_column();
   if (held == Held::columns) out += fmt::format(" + {} / 2 * 8", r);
   else if (column_fragments() > 1) out += fmt::format(" + {} / 4 % {} * 8", r, column_fragments());
   return fmt::format("({} + ({} & 1))", out, r);
@@ -66,10 +75,11 @@ Layout make_layout(int64_t size, int threads, int vec) {
   return {size, threads, vec};
 }
 
-Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps) {
+Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps, bool interleaved) {
   Layout out{rows * columns, 32 * row_warps * column_warps, 1};
   out.held = Held::fragments;
   out.rows = rows, out.columns = columns, out.row_warps = row_warps, out.column_warps = column_warps;
+  out.interleaved = interleaved;
   return out;
 }
 

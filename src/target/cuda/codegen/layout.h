@@ -14,7 +14,8 @@ enum class Held : uint8_t { flat, fragments, rows, columns };
 ///
 /// Fragments: row_warps x column_warps warps cover a tile [rows, columns]; each holds a grid of fragments of 16 x 8. Of
 /// a fragment a lane holds four elements: those of row lane / 4 and of the row 8 further, columns 2 (lane % 4) and the
-/// next one. A tile [rows] or [columns] is held by every thread whose fragments have such rows or columns.
+/// next one. A tile [rows] or [columns] is held by every thread whose fragments have such rows or columns. The rows of
+/// a warp follow each other; interleaved, as warpgroups multiply, 16 rows of each warp in turn do.
 struct Layout {
   int64_t size = 1;
   int threads = 32;
@@ -24,6 +25,7 @@ struct Layout {
   Held held = Held::flat;
   int64_t rows = 0, columns = 0;  // of the tile of fragments; 0 where they do not matter
   int row_warps = 1, column_warps = 1;
+  bool interleaved = false;
   int registers() const;
   bool flat() const { return held == Held::flat; }
   bool repeated() const { return flat() && size < threads; }
@@ -35,6 +37,9 @@ struct Layout {
   /// columns.
   std::string row(const std::string& r) const;
   std::string column(const std::string& r) const;
+  /// Return the text of the first row of a warp's fragments `i`, and of the first column of its fragments.
+  std::string first_row(const std::string& i) const;
+  std::string first_column() const;
   /// Returns the fragments along the rows, and along the columns, of a warp.
   int64_t row_fragments() const { return rows / row_warps / 16; }
   int64_t column_fragments() const { return columns / column_warps / 8; }
@@ -50,7 +55,7 @@ struct Layout {
 Layout make_layout(int64_t size, int threads, int vec);
 
 /// Returns fragments of a tile over a grid of warps, and what belongs to their rows or columns.
-Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps);
+Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps, bool interleaved = false);
 Layout rows_of(const Layout& fragments);
 Layout columns_of(const Layout& fragments);
 

@@ -283,9 +283,9 @@ template <int Chunks>
 FN u32 swizzled(int line, int chunk) {
   return (u32)(line * Chunks + (chunk ^ (Chunks >= 8 ? line & 7 : line / (8 / Chunks) & (Chunks - 1)))) * 16u;
 }
-template <int Lines>
+template <int Lines, int Chunks = 8>
 FN u32 in_panels(int line, int chunk) {
-  return (u32)((chunk >> 3) * Lines * 8 + line * 8 + ((chunk ^ line) & 7)) * 16u;
+  return (u32)(chunk / Chunks * Lines * Chunks * 16) + swizzled<Chunks>(line, chunk % Chunks);
 }
 FN void ldmatrix(u32* r, u32 from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -307,6 +307,17 @@ FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "
 template <int Left>
 FN void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Left) : "memory");
+}
+// An instruction of a warpgroup: 64 rows, Columns columns; which operands are not contiguous along k. Sources define
+// `wgmma` for the forms that they use: c = a b, plus c where `more` is not 0, of a matrix or of registers and a matrix.
+template <class Type, int Columns, bool A, bool B>
+struct Wgmma {};
+struct Bf16 {};
+struct F16 {};
+// A matrix in shared memory (PTX ISA, wgmma): where it begins, and in units of 16 bytes how far apart panels and groups
+// of eight lines are; lines of 128 (1), 64 (2) or 32 bytes (3), swizzled.
+FN u64 matrix_at(u32 at, u32 panels, u32 groups, u32 lines) {
+  return (u64)(at >> 4) | (u64)panels << 16 | (u64)groups << 32 | (u64)lines << 62;
 }
 FN u32 to_tf32(u32 v) {
   u32 r;

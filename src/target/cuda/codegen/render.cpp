@@ -17,15 +17,18 @@ using kernel::Ref;
 
 namespace {
 
+constexpr int64_t most_shared_bytes = 227 << 10;  // of a block where there are warpgroups
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
 
 }  // namespace
 
-Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features)
+Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
+                   std::string no_warpgroups)
     : kernel_(kernel), general_(kernel.any_size || !kernel::is_basic(kernel)), variant_(variant), features_(features),
-      names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1) {
+      names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1),
+      no_warpgroups_(std::move(no_warpgroups)) {
   analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
@@ -354,7 +357,7 @@ void Renderer::loop(const Inst& i) {
   next_carried(carried, body.insts.back().args);
   if (ahead) end_ring(i);
   close();
-  if (ahead) add("wait_copies<0>();");
+  if (ahead) finish_ring(i);
   loop_hazards(body);
   add_hazards(before);
   for (size_t k = 0; k < i.results.size(); ++k) name(i.results[k], fresh(carried[k]));
@@ -392,7 +395,8 @@ void Renderer::next_carried(std::span<const Value> carried, std::span<const Valu
     sources.push_back(from);
   }
   for (size_t k = 0; k < next.size(); ++k)
-    if (next[k] != carried[k]) assign(carried[k], sources[k]);
+    if (next[k] != carried[k] && names_[static_cast<size_t>(next[k])] != fresh(carried[k]))
+      assign(carried[k], sources[k]);
 }
 
 void Renderer::when(const Inst& i) {
@@ -514,7 +518,8 @@ std::string Renderer::entry(const std::string& symbol) const {
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
   }
-  text += ") {\n  extern __shared__ __align__(16) u8 memory[];\n";
+  text += ") {\n  extern __shared__ __align__(";
+  text += fmt::format("{}) u8 memory[];\n", warpgroups_ > 0 ? 1024 : 16);
   // The range of t, for all threads: the compiler then sees which registers lie past the end of a partly filled tile.
   text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
   text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",
@@ -554,12 +559,14 @@ Rendered Renderer::run(const std::string& symbol) {
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.
-  if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + 127) / 128 * 128 - local_bytes_;
+  const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
+  if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
   const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
   if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096)
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", threads_ <= 32 ? "__syncwarp();" : "__syncthreads();");
   for (const std::string& line : notes_) text += "// " + line + "\n";
+  for (const std::string& form : forms_) text += form;
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);
@@ -571,7 +578,10 @@ Rendered Renderer::run(const std::string& symbol) {
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
                 const Features& features) {
-  return Renderer(kernel, variant, features).run(symbol);
+  Rendered out = Renderer(kernel, variant, features).run(symbol);
+  if (!features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size) return out;
+  const std::string why = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
+  return Renderer(kernel, variant, features, why).run(symbol);
 }
 
 }  // namespace weft::target::cuda

@@ -42,7 +42,9 @@ struct Strided;  // general/index.h
 
 class Renderer {
  public:
-  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features);
+  /// `no_warpgroups`: why they do not multiply, though the device has them.
+  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
+           std::string no_warpgroups = "");
   Rendered run(const std::string& symbol);
 
  private:
@@ -230,9 +232,17 @@ class Renderer {
   bool copied_whole(const Uses& uses, const Inst& load, std::string& why) const;
   void find_sources(const Uses& uses);
   std::string copy_ahead(const Uses& uses, Product& product);
-  void lay_out_stages();
+  void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
   void note(const Inst& dot, const std::string& text);
+  // general/choose_warpgroups.cpp, render_warpgroups.cpp
+  std::string choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots);
+  int64_t bytes_of_stages() const;
+  void find_in_place(const Uses& uses);
+  void registers_of_a(const Product& product);
+  void product_by_warpgroups(const Product& product);
+  // general/render_stores.cpp
+  bool store_fragments(const Inst& inst);
   // general/render_products.cpp
   bool placed(const Inst& inst);
   void flatly(const Inst& inst);
@@ -248,6 +258,7 @@ class Renderer {
   void begin_ring(const Inst& loop);
   void next_stage(const Inst& loop);
   void end_ring(const Inst& loop);
+  void finish_ring(const Inst& loop);
   void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
   std::string slot_of(const Inst& loop) const;
   // general/render_fragments.cpp
@@ -355,6 +366,10 @@ class Renderer {
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round
   int64_t stage_bytes_ = 0;
+  int warpgroups_ = 0;              // that multiply; 0: warps do
+  int blocks_ = 0;                  // of warpgroups, on an SM
+  std::string no_warpgroups_;       // why they do not
+  std::set<std::string> forms_;     // definitions of the instructions of warpgroups
   std::vector<std::string> notes_;  // what became of each dot, for people
 };
 

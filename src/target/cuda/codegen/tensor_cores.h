@@ -41,11 +41,14 @@ struct Operand {
   bool lines_last = false;             // its lines run along the first axis of the loaded tile
   bool ahead = false;                  // its loop copies it before it is needed
   int64_t offset = 0;                  // of its space among the stages, or in a stage
+  int64_t panel = 0;                   // chunks of a line that lie together, for wgmma: 8, 4 or 2; 0: all of them
 
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
   /// Returns the chunks between lines: such that 8 lines that follow each other use all banks.
   int64_t chunks() const;
-  int64_t bytes() const { return (lines * chunks() * 16 + 127) / 128 * 128; }
+  int64_t bytes() const;
+  /// Returns the text of where a chunk of a line lies.
+  std::string position(const std::string& line, const std::string& chunk) const;
 };
 
 struct Product {
@@ -53,7 +56,20 @@ struct Product {
   const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator
   Layout layout;
   Operand a, b;
+  /// Returns what the product becomes part of, and what it is added to.
+  kernel::Value result() const { return (sum ? sum : dot)->results[0]; }
+  kernel::Value start() const {
+    return !sum ? dot->args[2] : sum->args[0] == dot->results[0] ? sum->args[1] : sum->args[0];
+  }
   const kernel::Inst* loop = nullptr;  // that copies its operands ahead
+  bool in_place = false;  // the accumulators are what the loop carries, and nobody reads them before its end
+};
+
+/// An instruction of a warpgroup: 16-bit operands, their columns, and how they lie.
+struct WarpgroupForm {
+  Dtype dtype = bfloat16;
+  int64_t columns = 0;
+  bool a_in_registers = false, a_turned = false, b_turned = false;  // turned: not contiguous along k
 };
 
 /// What a loop copies ahead, into a ring of stages.
@@ -61,6 +77,7 @@ struct Ring {
   std::vector<kernel::Value> loads;
   std::vector<const kernel::Inst*> scalars;  // of the loop's body, that addresses are made of
   int stages = 0;
+  int read = 1;  // stages that are read at a time: two where warpgroups still multiply what the iteration before had
   int64_t stage_bytes = 0, offset = 0;
 };
 

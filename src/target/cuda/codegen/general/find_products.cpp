@@ -20,7 +20,6 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t most_stage_bytes = 96 << 10;  // two blocks then share an SM
 constexpr int64_t most_ring_bytes = 160 << 10;  // of two stages
 constexpr int most_stages = 4;
 
@@ -129,6 +128,13 @@ bool wants_rows(const Uses& uses, const std::vector<const Inst*>& dots) {
 void Renderer::choose_warps(const Uses& uses) {
   std::vector<const Inst*> dots;
   for (const auto& [result, product] : products_) dots.push_back(product.dot);
+  no_warpgroups_ = choose_warpgroups(uses, dots);
+  if (warpgroups_ > 0) {
+    threads_ = 128 * warpgroups_;
+    for (auto& [result, product] : products_)
+      product.layout = fragments_of(product.dot->type.dims[0], product.dot->type.dims[1], 4 * warpgroups_, 1, true);
+    return;
+  }
   const bool rows = wants_rows(uses, dots);
   const auto larger = [](const Inst* a, const Inst* b) { return a->type.size() < b->type.size(); };
   const kernel::Type& most = (*std::max_element(dots.begin(), dots.end(), larger))->type;
@@ -191,6 +197,8 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
     out.lines_last = maker->strides[1] != 1;
     if (out.lines_last) std::swap(out.lines, out.length), out.depth_inside = !out.depth_inside;
   }
+  const int64_t chunks = out.length / out.per();
+  if (warpgroups_ > 0) out.panel = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
   return out;
 }
 
@@ -237,7 +245,7 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
 
 /// Gives copied operands their space: those that are the same in all iterations, then the stages of each loop, as many
 /// as there is room for.
-void Renderer::lay_out_stages() {
+void Renderer::lay_out_stages(const Uses& uses) {
   const auto append = [&](Operand& x, int64_t& end) { x.offset = end, end += x.bytes(); };
   for (auto& [result, product] : products_)
     if (product.loop && 2 * (product.a.bytes() + product.b.bytes()) > most_ring_bytes) {
@@ -249,15 +257,30 @@ void Renderer::lay_out_stages() {
   for (auto& [result, product] : products_)
     for (Operand* x : {&product.a, &product.b})
       if (x->load && !x->ahead) append(*x, stage_bytes_);
-  for (auto& [loop, ring] : rings_of_loops_) {
-    ring.offset = stage_bytes_;
+  // A loop inside another one has stages behind that one's; loops that follow each other have the same.
+  const int64_t first = stage_bytes_;
+  for (const Uses::Position& position : uses.order) {
+    const auto found = rings_of_loops_.find(position.inst);
+    if (found == rings_of_loops_.end()) continue;
+    Ring& ring = found->second;
     for (auto& [result, product] : products_)
       for (Operand* x : {&product.a, &product.b})
-        if (x->ahead && product.loop == loop) append(*x, ring.stage_bytes);
+        if (x->ahead && product.loop == position.inst) append(*x, ring.stage_bytes);
     if (ring.stage_bytes == 0) continue;
+    ring.offset = first;
+    for (auto around = uses.around.find(position.block); around != uses.around.end();
+         around = uses.around.find(around->second.block))
+      if (const auto outer = rings_of_loops_.find(around->second.inst);
+          outer != rings_of_loops_.end() && outer->second.stages > 0)
+        ring.offset = std::max(ring.offset, outer->second.offset + outer->second.stages * outer->second.stage_bytes);
     ring.stages =
-        static_cast<int>(std::clamp<int64_t>((most_stage_bytes - stage_bytes_) / ring.stage_bytes, 2, most_stages));
-    stage_bytes_ += ring.stages * ring.stage_bytes;
+        static_cast<int>(std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, most_stages));
+    for (auto& [result, product] : products_)
+      if (product.loop == position.inst && product.in_place) {
+        if (ring.stages == 2) product.in_place = false;
+        else ring.read = 2;
+      }
+    stage_bytes_ = std::max(stage_bytes_, ring.offset + ring.stages * ring.stage_bytes);
   }
   std::erase_if(rings_of_loops_, [](const auto& x) { return x.second.stage_bytes == 0; });
 }
@@ -275,15 +298,21 @@ void Renderer::find_sources(const Uses& uses) {
     whys[result] = copy_ahead(uses, product);
     product.a.in_registers = product.a.in_registers && !product.a.load;
   }
-  lay_out_stages();
+  if (warpgroups_ > 0) find_in_place(uses);
+  lay_out_stages(uses);
   for (const auto& [result, product] : products_) {
     const std::string why = product.loop || !whys[result].empty() ? whys[result] : "its stages take too much memory";
     const std::string kind = product.a.dtype == float32
                                  ? product.dot->precision == DotPrecision::tf32 ? "tf32" : "three times tf32"
                                  : dtype_name(product.a.dtype);
-    note(*product.dot,
-         fmt::format("mma.sync of {} by {} x {} warps; {}", kind, product.layout.row_warps, product.layout.column_warps,
-                     why.empty() ? "copied ahead" : "not pipelined: " + why));
+    const std::string copies = why.empty() ? "copied ahead" : "not pipelined: " + why;
+    if (warpgroups_ > 0)
+      note(*product.dot,
+           fmt::format("wgmma of {} by {} warpgroup{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
+                       product.in_place ? ", beside the copies" : "", copies));
+    else
+      note(*product.dot, fmt::format("mma.sync of {} by {} x {} warps; {}; no wgmma: {}", kind,
+                                     product.layout.row_warps, product.layout.column_warps, copies, no_warpgroups_));
   }
   for (auto& [result, product] : products_)
     for (const Operand* x : {&product.a, &product.b}) {

@@ -109,17 +109,17 @@ void Renderer::stage(const Operand& x, const std::string& space) {
     const std::string array = in_array(x.value, name, s.registers());
     open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
     add(fmt::format("const int e = {};", s.element(fmt::format("(c * {})", s.vec))));
-    add(fmt::format("store_shared({} + swizzled<{}>(e / {}, e % {} / {}), ((const W16*){})[c]);", space, x.chunks(),
-                    columns, columns, per, array));
+    add(fmt::format("store_shared({} + {}, ((const W16*){})[c]);", space,
+                    x.position(fmt::format("e / {}", columns), fmt::format("e % {} / {}", columns, per)), array));
     return close();
   }
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
   if (s.held == Held::fragments) add(fmt::format("const int i = {}, j = {};", s.row("r"), s.column("r")));
   else add(fmt::format("const int e = {0}, i = e / {1}, j = e % {1};", s.element("r"), columns));
   const std::string owner = s.owner("r");
-  add(fmt::format("{}*({}*)(shared + ({} - shared_address(shared)) + swizzled<{}>(i, j / {}) + j % {} * {}) = {};",
-                  owner.empty() ? "" : fmt::format("if ({}) ", owner), name, space, x.chunks(), per, per, size,
-                  at(x.value)));
+  add(fmt::format("{}*({}*)(shared + ({} - shared_address(shared)) + {} + j % {} * {}) = {};",
+                  owner.empty() ? "" : fmt::format("if ({}) ", owner), name, space,
+                  x.position("i", fmt::format("j / {}", per)), per, size, at(x.value)));
   close();
 }
 
@@ -200,9 +200,9 @@ void Renderer::fragments_of_b(const Product& p) {
 /// fragments of the warp. Of float32, what TF32 keeps of both numbers is multiplied; then, for three products, what it
 /// keeps of the rest.
 void Renderer::product(const Product& p) {
-  const Value dot = p.dot->results[0], result = p.sum ? p.sum->results[0] : dot;
-  const Value c = !p.sum ? p.dot->args[2] : p.sum->args[0] == dot ? p.sum->args[1] : p.sum->args[0];
-  each(result, at(c));
+  if (warpgroups_ > 0) return product_by_warpgroups(p);
+  const Value result = p.result();
+  each(result, at(p.start()));
   const bool staged_a = !p.a.load && !p.a.in_registers, staged_b = !p.b.load;
   const int64_t step = p.a.dtype == float32 ? 8 : 16, depth = type(p.dot->args[0]).dims[1];
   const std::string b = operand_address(p, p.b, staged_a ? p.a.bytes() : 0);

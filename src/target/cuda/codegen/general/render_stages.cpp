@@ -16,7 +16,7 @@ void Renderer::copy_tile(const Operand& x, const std::string& space) {
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", (all + threads_ - 1) / threads_));
   add(fmt::format("const int e = c * {} + t, line = e / {}, chunk = e % {};", threads_, chunks, chunks));
   if (all % threads_ != 0) open(fmt::format("if (e < {})", all));
-  const std::string to = fmt::format("{} + swizzled<{}>(line, chunk)", space, x.chunks()),
+  const std::string to = fmt::format("{} + {}", space, x.position("line", "chunk")),
                     from = fmt::format("{} + line * {}ll + chunk * {}", at(load.args[0]), load.strides[outer], per);
   if (lines == kernel::no_value && length == kernel::no_value) {
     add(fmt::format("copy_async({}, {} + {});", to, buffer(load.ref), from));
@@ -37,6 +37,7 @@ void Renderer::copy_now(const Operand& x) {
   sync();
   copy_tile(x, fmt::format("shared_address(stages) + {}", x.offset));
   add("commit_copies(); wait_copies<0>();");
+  if (warpgroups_ > 0) add("fence_for_wgmma();");
   sync();
 }
 
@@ -66,7 +67,8 @@ void Renderer::copy_stage(const Inst& loop, const std::string& step, const std::
 
 /// Begins the first copies of a loop.
 void Renderer::begin_ring(const Inst& loop) {
-  const int ahead = rings_of_loops_.at(&loop).stages - 1;
+  const Ring& ring = rings_of_loops_.at(&loop);
+  const int ahead = ring.stages - ring.read;
   sync();
   for (int k = 0; k < ahead; ++k)
     copy_stage(loop, fmt::format("{} + {} * {}ll", at(loop.args[0]), at(loop.args[2]), k), std::to_string(k));
@@ -75,18 +77,26 @@ void Renderer::begin_ring(const Inst& loop) {
 
 /// Waits for the stage of the iteration that begins, and begins the copy of another one.
 void Renderer::next_stage(const Inst& loop) {
-  const int stages = rings_of_loops_.at(&loop).stages;
+  const Ring& ring = rings_of_loops_.at(&loop);
+  const int stages = ring.stages, ahead = stages - ring.read;
   const std::string slot = slot_of(loop);
-  add(fmt::format("wait_copies<{}>();", stages - 2));
+  add(fmt::format("wait_copies<{}>();", ahead - 1));
+  if (warpgroups_ > 0) add("fence_for_wgmma();");
   sync();
-  copy_stage(loop, fmt::format("{} + {} * {}ll", fresh(loop.blocks[0].arguments[0]), at(loop.args[2]), stages - 1),
-             fmt::format("({0} == 0 ? {1} : {0} - 1)", slot, stages - 1));
+  copy_stage(loop, fmt::format("{} + {} * {}ll", fresh(loop.blocks[0].arguments[0]), at(loop.args[2]), ahead),
+             fmt::format("({0} < {1} ? {0} + {2} : {0} - {1})", slot, ring.read, ahead));
 }
 
 /// Ends an iteration.
 void Renderer::end_ring(const Inst& loop) {
   const std::string slot = slot_of(loop);
   add(fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", slot, rings_of_loops_.at(&loop).stages - 1));
+}
+
+/// Waits for the copies and products that are under way after the last iteration.
+void Renderer::finish_ring(const Inst& loop) {
+  add("wait_copies<0>();");
+  if (rings_of_loops_.at(&loop).read > 1) add("wgmma_wait<0>();");
 }
 
 }  // namespace weft::target::cuda

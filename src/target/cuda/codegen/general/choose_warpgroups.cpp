@@ -1,0 +1,101 @@
+// Chooses the products of a user's kernel that warpgroups multiply (wgmma, sm_90a), and how many warpgroups a program
+// has. All products of a kernel are multiplied in one way, because their accumulators meet.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kernel/op_info.h"
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Inst;
+using kernel::Op;
+using kernel::Type;
+using kernel::Value;
+
+namespace {
+
+constexpr int64_t rows_of_group = 64, most_columns = 256;
+constexpr int64_t registers_of_sm = 65536, most_registers = 255;
+constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
+constexpr int64_t shared_of_sm = 226 << 10;
+
+/// Returns the elements of the accumulators that live together: those of a block's products.
+int64_t accumulators(const Uses& uses, const std::vector<const Inst*>& dots) {
+  std::map<const kernel::Block*, int64_t> of_block;
+  for (const Inst* dot : dots) of_block[uses.made.at(dot->results[0]).block] += dot->type.size();
+  int64_t most = 0;
+  for (const auto& [block, elements] : of_block) most = std::max(most, elements);
+  return most;
+}
+
+bool fit(const std::vector<const Inst*>& dots, int64_t elements, int groups) {
+  const int64_t has = std::min(most_registers, registers_of_sm / (128 * groups));
+  return elements / (128 * groups) + other_registers <= has &&
+         std::all_of(dots.begin(), dots.end(),
+                     [&](const Inst* dot) { return dot->type.dims[0] % (rows_of_group * groups) == 0; });
+}
+
+}  // namespace
+
+std::string Operand::position(const std::string& line, const std::string& chunk) const {
+  return panel > 0 ? fmt::format("in_panels<{}, {}>({}, {})", lines, panel, line, chunk)
+                   : fmt::format("swizzled<{}>({}, {})", chunks(), line, chunk);
+}
+
+int64_t Operand::bytes() const {
+  return panel > 0 ? (lines * length * dtype.size() + 1023) / 1024 * 1024 : (lines * chunks() * 16 + 127) / 128 * 128;
+}
+
+/// Returns why warpgroups do not multiply the products of the kernel; empty where they do, and then sets their number.
+std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots) {
+  if (!no_warpgroups_.empty()) return no_warpgroups_;
+  if (!features_.warpgroups) return "it is not compiled for sm_90a";
+  for (const Inst* dot : dots) {
+    const Type& a = type(dot->args[0]);
+    const std::string name = fmt::format("dot %{}", dot->results[0]);
+    if (a.dtype.size() != 2) return fmt::format("{} multiplies {}", name, dtype_name(a.dtype));
+    if (dot->type.dims[0] % rows_of_group != 0)
+      return fmt::format("{} has {} rows, no multiple of {}", name, dot->type.dims[0], rows_of_group);
+    if (dot->type.dims[1] > most_columns)
+      return fmt::format("{} has {} columns, more than {}", name, dot->type.dims[1], most_columns);
+  }
+  const int64_t elements = accumulators(uses, dots);
+  for (const int groups : {2, 1, 3, 4}) {
+    if (!fit(dots, elements, groups)) continue;
+    warpgroups_ = groups;
+    const int64_t registers = elements / (128 * groups) + other_registers;
+    blocks_ = registers * 128 * groups * 2 <= registers_of_sm ? 2 : 1;
+    return "";
+  }
+  return "their accumulators take more registers than threads have, or their rows are no multiple of 64 for each "
+         "warpgroup";
+}
+
+/// Returns the bytes that the stages of a program may take.
+int64_t Renderer::bytes_of_stages() const {
+  constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10, exchange = 64;  // of each block, of each thread
+  return warpgroups_ > 0 ? shared_of_sm / blocks_ - reserved - exchange * threads_ : of_two_blocks;
+}
+
+/// Decides which products accumulate where the loop around them carries their sum, while the next iteration begins:
+/// their operands are copied ahead or the same in all iterations, and nothing but the loop reads the sum.
+void Renderer::find_in_place(const Uses& uses) {
+  // Prints call a function, before which ptxas has all products wait.
+  const auto calls = [](const Uses::Position& x) { return x.inst->op == Op::print || x.inst->op == Op::assert_; };
+  if (std::any_of(uses.order.begin(), uses.order.end(), calls)) return;
+  for (auto& [dot, product] : products_) {
+    if (!product.loop || product.a.in_registers) continue;
+    const kernel::Block& body = product.loop->blocks[0];
+    const Value c = product.start(), result = product.result();
+    const auto carried = std::find(body.arguments.begin() + 1, body.arguments.end(), c);
+    if (carried == body.arguments.end() || !uses.read_once(c) || !uses.read_once(result)) continue;
+    if (body.insts.back().args[static_cast<size_t>(carried - body.arguments.begin() - 1)] != result) continue;
+    const auto stays = [&](const Operand& x) { return x.ahead || (x.load && uses.made.at(x.value).block != &body); };
+    product.in_place = stays(product.a) && stays(product.b);
+  }
+}
+
+}  // namespace weft::target::cuda

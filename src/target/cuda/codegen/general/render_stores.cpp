@@ -1,0 +1,67 @@
+// Renders stores of fragments: each warp brings 16 rows of at most 128 bytes in order, in a part of the exchange space
+// of its own, and stores them in words of 16 bytes.
+#include <fmt/format.h>
+
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Type;
+
+/// Renders the store of a tile of fragments whose rows are contiguous. False: elements are stored one by one.
+bool Renderer::store_fragments(const Inst& inst) {
+  const Value value = inst.args[0], offset = inst.args[1];
+  const Layout s = layout_of(value);
+  const Type& tile = type(value);
+  if (s.held != Held::fragments || splat_[static_cast<size_t>(value)] || is_local(inst.ref) || !variant_.aligned)
+    return false;
+  const int64_t size = dtype_of(inst.ref).size(), per = 16 / size, of_warp = s.columns / s.column_warps;
+  const bool whole = tile.rank() == 2 && inst.strides[1] == 1 && inst.strides[0] % per == 0 &&
+                     divisor(offset) % per == 0 && of_warp % per == 0;
+  if (!whole) return false;
+  int64_t chunks = 8;
+  while (of_warp % (chunks * per) != 0) chunks /= 2;
+  const int64_t width = chunks * per, fragments = width / 8;  // of a row at a time
+  const Value rows = inst.args[2], columns = inst.args[3];
+  const std::string element = memory_type(inst.ref), pair = size == 1 ? "u16" : fmt::format("W{}", size * 2);
+  const std::string from = in_array(value, element, s.registers());
+  exchange(uint8, int64_t{64} * s.threads);
+  sync();
+  open("");
+  add("u8* const own = shared + (t >> 5) * 2048;");
+  open(fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", s.row_fragments(), of_warp / width));
+  add("__syncwarp();");
+  open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", fragments));
+  add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
+  add(
+      fmt::format("*({0}*)(own + swizzled<{1}>((t >> 2 & 7) + h * 8, byte / 16) + byte % 16) = ((const "
+                  "{0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
+                  pair, chunks, from, s.column_fragments(), fragments));
+  close();
+  add("__syncwarp();");
+  open(fmt::format("EACH (int q = 0; q < {}; ++q)", (16 * chunks + 31) / 32));
+  add(fmt::format("const int e = q * 32 + (t & 31), line = e / {0}, chunk = e % {0};", chunks));
+  add(fmt::format("const int row = {} + line, column = {} + g * {} + chunk * {};", s.first_row("i"), s.first_column(),
+                  width, per));
+  std::string guard = chunks == 1 ? "e < 16" : "";
+  const auto also = [&](const std::string& text) { guard += (guard.empty() ? "" : " && ") + text; };
+  if (rows != kernel::no_value) also(fmt::format("row < {}", at(rows)));
+  add(fmt::format("const u8* const chunk_at = own + swizzled<{}>(line, chunk);", chunks));
+  add(fmt::format("{}* const to = {} + {} + row * {}ll + column;", element, stored_buffer(inst.ref), at(offset),
+                  inst.strides[0]));
+  if (columns == kernel::no_value || divisor(columns) % per == 0) {
+    if (columns != kernel::no_value) also(fmt::format("column < {}", at(columns)));
+    add(fmt::format("{}*(W16*)to = *(const W16*)chunk_at;", guard.empty() ? "" : fmt::format("if ({}) ", guard)));
+  } else {
+    add(fmt::format("if ({}{}column + {} <= {}) *(W16*)to = *(const W16*)chunk_at;", guard, guard.empty() ? "" : " && ",
+                    per, at(columns)));
+    add(fmt::format("else EACH (int k = 0; k < {}; ++k) if ({}{}column + k < {}) to[k] = ((const {}*)chunk_at)[k];",
+                    per, guard, guard.empty() ? "" : " && ", at(columns), element));
+  }
+  close();
+  close();
+  close();
+  return true;
+}
+
+}  // namespace weft::target::cuda

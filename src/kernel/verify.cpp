@@ -31,7 +31,14 @@ class Verifier {
 
   [[noreturn]] void refuse(const Inst* inst, const std::string& message) const {
     throw_internal("kernel " + kernel_.name,
-                   inst ? fmt::format("{}: {}", print_inst(kernel_, *inst), message) : message);
+                   inst ? fmt::format("{}{}: {}", line_of(*inst), print_inst(kernel_, *inst), message) : message);
+  }
+
+  /// Returns "file:line: " where the instruction has a line.
+  std::string line_of(const Inst& inst) const {
+    const auto k = static_cast<size_t>(inst.line);
+    if (k >= kernel_.lines.size() || kernel_.lines[k].line == 0) return "";
+    return fmt::format("{}:{}: ", kernel_.lines[k].file, kernel_.lines[k].line);
   }
 
   void define(const Inst* inst, Value v, std::vector<Value>& scope) {

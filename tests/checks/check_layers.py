@@ -37,7 +37,7 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand", "rules"], ["operators"], ["routines", "legalize"], ["language"]],
+    "kernel": [[""], ["describe", "expand", "rules", "text"], ["operators"], ["routines", "legalize"], ["language"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],

@@ -12,6 +12,7 @@
 #include "graph/build.h"
 #include "io/tape.h"
 #include "io/zip.h"
+#include "kernel/text/text.h"
 #include "models/text_config.h"
 #include "text/utf8.h"
 #include "tools/weft/train/checkpoint.h"
@@ -215,12 +216,25 @@ void tape(std::string_view bytes) {
   }
 }
 
-constexpr Target all[] = {{"npy", npy},         {"npz", npz},
-                          {"zip", zip},         {"safetensors", safetensors},
-                          {"idx", idx},         {"tokenizer", tokenizer},
-                          {"utf8", utf8},       {"config", config},
-                          {"state", state},     {"model_config", model_config},
-                          {"program", program}, {"tape", tape}};
+/// The text of a kernel; what is taken has the same text and digest when it is read again.
+void kernel_text(std::string_view bytes) {
+  or_refused([&] {
+    const kernel::ParsedKernel read = kernel::parse(bytes);
+    const std::string text = read.launch ? print(read.kernel, *read.launch) : print(read.kernel);
+    const kernel::ParsedKernel back = kernel::parse(text);
+    require(digest(back.kernel) == digest(read.kernel), "a kernel changes when it is written and read again");
+    require((back.launch ? print(back.kernel, *back.launch) : print(back.kernel)) == text,
+            "the text of a kernel changes when it is read and written");
+  });
+}
+
+constexpr Target all[] = {{"npy", npy},           {"npz", npz},
+                          {"zip", zip},           {"safetensors", safetensors},
+                          {"idx", idx},           {"tokenizer", tokenizer},
+                          {"utf8", utf8},         {"config", config},
+                          {"state", state},       {"model_config", model_config},
+                          {"program", program},   {"tape", tape},
+                          {"kernel", kernel_text}};
 
 }  // namespace
 

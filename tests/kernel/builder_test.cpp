@@ -49,6 +49,7 @@ TEST_CASE("a kernel prints as its head comment says") {
   %0 = program_id
   %1 = constant 64 : i64
   %2 = mul %0 %1 : i64
+  s0 = symbol ref(0)
   %3 = sub s0 %2 : i64
   %4 = load p0[%2] stride(1) limit(%3) other(0) : f32[64]
   %5 = constant 2 : f32[64]
@@ -73,6 +74,7 @@ TEST_CASE("loops, conditions, scratch and masks print") {
   CHECK(print(b.finish()) == R"(kernel @all(p0: f16, p1: out i32; s0) {
   alloc l0: i32[8]
   %0 = arange : i64[8]
+  s0 = symbol ref(0)
   %1 = broadcast s0 : i64[8]
   %2 = lt %0 %1 : bool[8]
   %3 = constant 0 : i64
@@ -229,7 +231,7 @@ TEST_CASE("a prefetch prints, is told apart by its length, and names a parameter
     b.prefetch(b.param("p", float32, false), b.program_id(), count);
     return b.finish();
   };
-  CHECK(print(make(64)).find("prefetch p0[%0] 64") != std::string::npos);
+  CHECK(print(make(64)).find("prefetch p0[%0] count(64)") != std::string::npos);
   CHECK(digest(make(64)) != digest(make(32)));
   Builder b("local");
   const Ref local = b.local(float32, 8);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -25,6 +26,13 @@
 ///                    }).grid([](auto x, auto) { return k::Grid{x.dim(0)}; });
 ///     array p = softmax(logits);  // builds a graph; nothing runs yet
 namespace weft::k {
+
+/// Returns a traced kernel as text at a stage: "tile" (its tile IR, with the extents of its arrays); on CPUs
+/// "legalized" (the tile IR that code is made of), "llvm" and "assembly"; on GPUs "cuda", "ptx" and "sass", which need
+/// NVRTC, the last also nvdisasm or cuobjdump, and no GPU. `machine`: instructions of the CPU ("native", "avx512",
+/// "avx2", "generic"), or the GPU's architecture ("sm_90a"); empty: those of this machine, without a GPU sm_90a. Throws
+/// std::invalid_argument where there is no such stage or machine.
+WEFT_API std::string show(const Program& program, std::string_view stage, const std::string& machine = "");
 
 namespace detail {
 
@@ -190,6 +198,11 @@ class KernelFunction {
   const { return traced_.program({array(arguments)...}, config_); }
   /// Returns what was traced for a list of arguments.
   Program program(const std::vector<array>& arguments) const { return traced_.program(arguments, config_); }
+
+  /// Returns what was traced for these arguments as text at a stage (`show` of a program), for this machine.
+  template <std::convertible_to<array>... A>
+  requires(sizeof...(A) == inputs) std::string show(std::string_view stage, const A&... arguments)
+  const { return k::show(traced_.program({array(arguments)...}, config_), stage); }
 
   /// Returns the name.
   const std::string& name() const { return traced_.definition().name; }

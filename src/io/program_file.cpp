@@ -1,6 +1,12 @@
 // An exported function's file: safetensors with the stored arrays, and the functions as JSON in its metadata.
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "graph/build.h"
@@ -37,7 +43,24 @@ std::vector<array> stored_arrays(const TapedFunction& f, const std::unordered_ma
   return out;
 }
 
-ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
+/// Returns a text as it stands in the quotes of a JSON text.
+std::string escaped(const std::string& text) {
+  const std::string quoted = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+/// Returns where in the file a kernel's mistake stands; the text is JSON in the file's JSON header. Empty where the
+/// file escapes its texts in another way than this library.
+std::string position_in(std::string_view bytes, const KernelTextError& e) {
+  size_t at = 0;
+  for (int line = 1; line < e.line; ++line) at = std::min(e.text.find('\n', at), e.text.size() - 1) + 1;
+  at = std::min(at + static_cast<size_t>(e.column - 1), e.text.size());
+  const size_t begin = bytes.find(escaped(escaped(e.text)));
+  if (begin == std::string_view::npos) return "";
+  return fmt::format("byte {}: ", begin + escaped(escaped(e.text.substr(0, at))).size());
+}
+
+ProgramFile read(const std::string& label, const std::function<std::string()>& bytes, const SafetensorsLoad& file) {
   ProgramFile out;
   try {
     if (entry(file.second, "format") != "weft.program") throw std::runtime_error("the file holds no exported function");
@@ -49,6 +72,8 @@ ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
     }
   } catch (const internal_error&) {
     throw;
+  } catch (const KernelTextError& e) {
+    throw_failure("import_function", label + ": " + position_in(bytes(), e) + e.what());
   } catch (const std::exception& e) {  // rows throw std::invalid_argument
     throw_failure("import_function", label + ": " + e.what());
   }
@@ -57,10 +82,14 @@ ProgramFile read(const std::string& label, const SafetensorsLoad& file) {
 
 }  // namespace
 
-ProgramFile read_program(const std::string& file) { return read(file, load_safetensors(file)); }
+ProgramFile read_program(const std::string& file) {
+  return read(
+      file, [&] { return read_file(file); }, load_safetensors(file));
+}
 ProgramFile read_program(const std::shared_ptr<Reader>& in) {
   const std::string label = in->label();
-  return read(label, load_safetensors(in));
+  return read(
+      label, [] { return std::string(); }, load_safetensors(in));
 }
 
 }  // namespace weft::io

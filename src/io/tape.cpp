@@ -113,9 +113,6 @@ class TapeWriter {
   Tape::Ref ref(const Value& v) const { return {numbers_.at(v.node.get()), v.index}; }
 
   Tape::Entry entry(const Node& node) const {
-    if (const auto& program = node.attrs().kernel)
-      throw_invalid("export",
-                    "kernel " + program->kernel.name + " cannot be written to a file: export what is around it");
     Tape::Entry e{node.op(), {}, node.attrs(), {}, {}, nullptr};
     for (const Value& v : node.inputs()) e.inputs.push_back(ref(v));
     if (const auto control = std::exchange(e.attrs.control, nullptr)) {

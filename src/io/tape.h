@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,14 @@ Tape tape_of(const graph::Graph& graph);
 /// lengths that the inputs have where the tape's inputs have the symbol. Throws std::invalid_argument where an entry
 /// does not fit ("entry 12: [reshape] …").
 graph::Values replay(const Tape& tape, std::span<const graph::Value> inputs);
+
+/// A kernel of a function that is refused: its text, and the line and column of the mistake in it.
+struct KernelTextError : std::runtime_error {
+  KernelTextError(const std::string& message, std::string kernel, int at_line, int at_column)
+      : std::runtime_error(message), text(std::move(kernel)), line(at_line), column(at_column) {}
+  std::string text;
+  int line, column;
+};
 
 std::string functions_json(const std::vector<TapedFunction>& functions);
 /// Returns the functions that functions_json wrote. Throws std::runtime_error where the text is something else. Entries

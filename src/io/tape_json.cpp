@@ -8,9 +8,11 @@
 #include <stdexcept>
 
 #include "base/hash.h"
+#include "graph/calls/kernel_text.h"
 #include "graph/table.h"
 #include "io/json.h"
 #include "io/tape.h"
+#include "kernel/text/text.h"
 
 namespace weft::io {
 
@@ -56,6 +58,7 @@ void write_attrs(ordered_json& out, const Attrs& a) {
   if (a.dtype != plain.dtype) out["dtype"] = dtype_name(a.dtype);
   if (!(a.number == plain.number)) out["number"] = number_json(a.number);
   if (!a.call.empty()) out["call"] = a.call;
+  if (a.kernel) out["kernel"] = graph::text_of(*a.kernel);
   if (a.packed) out["packed"] = true;
   if (a.reducer != plain.reducer) out["reducer"] = std::string(kernel::name(a.reducer));
   if (a.mode != plain.mode) out["mode"] = std::string(graph::name(a.mode));
@@ -116,6 +119,9 @@ class TapeReader {
       const size_t position = out.entries.size();
       try {
         out.entries.push_back(entry(e, static_cast<int>(out.inputs.size() + position)));
+      } catch (const KernelTextError& error) {
+        throw KernelTextError(fmt::format("entry {}: {}", position, error.what()), error.text, error.line,
+                              error.column);
       } catch (const std::runtime_error& error) {
         fail(fmt::format("entry {}: {}", position, error.what()));
       }
@@ -213,9 +219,9 @@ class TapeReader {
 
   Tape::Entry entry(const json& value, int number_of_this) const {
     fields(value, "an entry", {"op", "of"},
-           {"op",   "of",    "axes",  "axes2",     "batch",   "batch2",    "start",  "step",     "low",
-            "high", "shape", "dtype", "number",    "reducer", "mode",      "call",   "integers", "packed",
-            "name", "key",   "body",  "attention", "window",  "generator", "control"});
+           {"op",   "of",    "axes",  "axes2",     "batch",   "batch2",    "start",   "step",     "low",
+            "high", "shape", "dtype", "number",    "reducer", "mode",      "call",    "integers", "packed",
+            "name", "key",   "body",  "attention", "window",  "generator", "control", "kernel"});
     Tape::Entry e{operator_named(text(value["op"], "op")), refs(value["of"], number_of_this), {}, {}, {}, nullptr};
     for (const AttrList& l : lists)
       if (value.contains(l.key))
@@ -225,6 +231,9 @@ class TapeReader {
     if (value.contains("number")) e.attrs.number = number(value["number"]);
     if (value.contains("reducer")) e.attrs.reducer = reducer(text(value["reducer"], "reducer"));
     if (value.contains("call")) e.attrs.call = text(value["call"], "call");
+    if (value.contains("kernel")) e.attrs.kernel = user_kernel(text(value["kernel"], "kernel"));
+    if ((e.attrs.call == "kernel") != (e.attrs.kernel != nullptr))
+      fail("\"kernel\" belongs to a call of that name, and to nothing else");
     if (value.contains("generator")) {
       if (text(value["generator"], "generator") != "philox") fail("the generator is not known");
       e.attrs.generator = graph::Generator::philox;
@@ -245,6 +254,16 @@ class TapeReader {
       e.key = identified(text(value["key"], "key"), *e.body);
     }
     return e;
+  }
+  /// Reads and verifies the tile IR of a kernel.
+  static std::shared_ptr<const graph::KernelProgram> user_kernel(const std::string& text) {
+    try {
+      return graph::program_of_text(text);
+    } catch (const kernel::TextError& e) {
+      throw KernelTextError(e.what(), text, e.line, e.column);
+    } catch (const std::invalid_argument& e) {
+      throw KernelTextError(e.what(), text, 1, 1);
+    }
   }
   Tape::Entry::Control control(const json& value) const {
     const std::vector<std::string> all{"bodies", "constants", "carry", "length", "reverse", "max_steps"};

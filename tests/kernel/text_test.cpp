@@ -216,10 +216,12 @@ TEST_CASE("kernel text: mistakes are named with line and column") {
   refuses(body("  %0, %1 = arange : i64[4]\n"), "2:3: 2 results are named, and there are 1");
   refuses(body("  %0 = program_id\n  %1 = load p7[%0] : f32\n"), "3:13: p7 does not exist");
   refuses(body("  %0 = program_id\n  %1 = load p0[%0] axis(1) : f32\n"), "3:20: there is no clause axis of load");
-  refuses(body("  %0 = program_id\n  store p0[%0] %0\n"), "3:3: store p0[%0] %0: the dtype differs");
+  refuses(body("  %0 = program_id\n  store p0[%0] %0\n"), "3:3: store: the dtype differs");
   refuses(body("  %0 = constant 1 : f32\n  %1 = constant 0 : i64\n  store p0[%1] %0\n"), "not declared as written");
   refuses(body("  %0 = constant 1 : bool\n  when %0 {\n    %1 = constant 1 : i64\n  }\n  %2 = neg %1 : i64\n"),
           "tile IR:6: ");
+  refuses(body("  %0 = constant 0 : i64\n  %1 = constant 1 : f32[4]\n  store p1[%0] %1 stride()\n"),
+          "4:3: store: one stride for each axis is wanted");
   refuses(body("  print text(\"never\n"), "2:14: the text in quotes has no end");
   refuses(body("  # \n"), "2:3: the byte 0x23 has no meaning here");
   std::string deep = head;

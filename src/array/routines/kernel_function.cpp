@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "array/op_support.h"
+#include "array/routines/kernel_stages.h"
 #include "base/error.h"
 #include "graph/calls/kernel_call.h"
 #include "kernel/language/trace.h"
@@ -31,10 +32,6 @@ constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
-}
-
-graph::KernelUse use_of(Use use) {
-  return use == Use::in ? graph::KernelUse::in : use == Use::out ? graph::KernelUse::out : graph::KernelUse::in_out;
 }
 
 [[noreturn]] void refuse(const Definition& d, const std::string& what) { throw_invalid("kernel " + d.name, what); }
@@ -114,10 +111,8 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
   Program program = k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
     if (!nothing) d.body(arrays, config.value.get());
   });
-  graph::KernelProgram node{program.data().kernel, {}, program.programs()};
-  for (size_t k = 0; k < shapes.size(); ++k)
-    node.arrays.push_back({use_of(d.arrays[k].use), {shapes[k], d.arrays[k].dtype}});
-  return {std::move(shapes), config, std::move(program), graph::kernel_program(std::move(node))};
+  auto node = graph_program(program);
+  return {std::move(shapes), config, std::move(program), std::move(node)};
 }
 
 }  // namespace

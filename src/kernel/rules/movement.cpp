@@ -181,7 +181,7 @@ void Rules::access() {
       if (!require(!inst.args.empty() && !absent(0), "the value is missing") || !args(2 + arg(0).dims.size(), 2)) break;
       slice(arg(0));
       writable();
-      for (size_t k = 0; k < inst.strides.size(); ++k)
+      for (size_t k = 0; k < inst.strides.size() && wrong.empty(); ++k)
         require(inst.strides[k] != 0 || arg(0).dims[k] == 1, "a stride of 0 stores several lanes to one place");
       break;
     case Op::gather:

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "kernel/text/text.h"
 
 namespace weft::kernel {
 namespace {
@@ -23,7 +23,7 @@ int hex_digit(char c) {
 }  // namespace
 
 void Lexer::refuse(const Token& at, const std::string& what) {
-  throw_invalid("tile IR", fmt::format("{}:{}: {}", at.line, at.column, what));
+  throw TextError(fmt::format("[tile IR] {}:{}: {}", at.line, at.column, what), at.line, at.column);
 }
 
 void Lexer::advance(size_t n) {

@@ -16,7 +16,7 @@ struct Token {
   bool is(std::string_view word) const { return (kind == Kind::word || kind == Kind::mark) && text == word; }
 };
 
-/// Reads tokens one by one, with one to look at ahead. Throws std::invalid_argument "[tile IR] 3:14: what, what to do".
+/// Reads tokens one by one, with one to look at ahead. Throws TextError.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) { read(); }

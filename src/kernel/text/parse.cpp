@@ -202,6 +202,7 @@ class Parser {
       while (in_.accept(","));
       in_.expect("=");
     }
+    const string word = in_.peek().text;
     kind(inst);
     kernel_.lines.push_back({lines_of, at.line});
     inst.line = static_cast<int32_t>(kernel_.lines.size() - 1);
@@ -218,7 +219,7 @@ class Parser {
     else end_line();
     for (size_t k = 0; k < results.size(); ++k) inst.results.push_back(define(results[k], types[k]));
     if (const string wrong = broken_rule(kernel_, inst); !wrong.empty())
-      refuse(at, fmt::format("{}: {}: correct the instruction", print_inst(kernel_, inst), wrong));
+      refuse(at, fmt::format("{}: {}: correct the instruction", word, wrong));
     out.insts.push_back(std::move(inst));
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Reads the text that `print` writes (kernel/text/README.md has an example).
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,13 +23,20 @@ struct Launch {
 /// Returns the text of a kernel with the extents of its arrays, their names, and the number of programs.
 std::string print(const Kernel& kernel, const Launch& launch);
 
+/// A mistake in a text, at a line and column that count from 1: "[tile IR] 3:14: what, what to do".
+struct TextError : std::invalid_argument {
+  TextError(const std::string& message, int at_line, int at_column)
+      : std::invalid_argument(message), line(at_line), column(at_column) {}
+  int line, column;
+};
+
 struct ParsedKernel {
   Kernel kernel;                 // verified; its instructions have their lines in the text
   std::optional<Launch> launch;  // where the text has a grid
 };
 
-/// Reads one kernel. `parse(print(k)).kernel` has the digest of k. Throws std::invalid_argument "[tile IR] line:column:
-/// what, what to do" where the text is no kernel, and where the verifier refuses it.
+/// Reads one kernel. `parse(print(k)).kernel` has the digest of k. Throws TextError where the text is no kernel, and
+/// std::invalid_argument where the verifier refuses it as a whole.
 ParsedKernel parse(std::string_view text);
 
 }  // namespace weft::kernel

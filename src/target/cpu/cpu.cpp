@@ -88,6 +88,8 @@ struct CpuTarget::Job {
 
 namespace {
 
+kernel::VectorRegisters registers_of(const Isa& isa) { return {isa.vector_bits / 8, isa.vector_bits == 512 ? 32 : 16}; }
+
 /// Describes this processor with the instructions that may be used.
 Machine machine_of(const Isa& isa) {
   Machine m;
@@ -95,12 +97,17 @@ Machine machine_of(const Isa& isa) {
   m.arch = isa.name;
   m.processors = std::max(1u, std::thread::hardware_concurrency());
   m.vector_bytes = isa.vector_bits / 8;
-  m.vector_registers = isa.vector_bits == 512 ? 32 : 16;
+  m.vector_registers = registers_of(isa).count;
   m.tensor_cores = false;  // AMX is used by libraries alone
   return m;
 }
 
 }  // namespace
+
+kernel::Kernel prepared(const kernel::Kernel& kernel, const Isa& isa) {
+  kernel::Kernel expanded = kernel::expand(kernel, {.ldexp = isa.scales});
+  return expanded.any_size ? kernel::legalize(expanded, registers_of(isa)) : expanded;
+}
 
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();
@@ -124,9 +131,7 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
       ++stats_.from_memory;
       continue;
     }
-    Job job{kernel::expand(kernels[k], {.ldexp = isa_.scales}), {}, {k}};
-    if (job.kernel.any_size)
-      job.kernel = kernel::legalize(job.kernel, {machine_.vector_bytes, static_cast<int>(machine_.vector_registers)});
+    Job job{prepared(kernels[k], isa_), {}, {k}};
     job.digest = kernel::digest(job.kernel);
     const auto [found, fresh] = job_of.try_emplace(job.digest, jobs.size());
     if (fresh) jobs.push_back(std::move(job));

@@ -11,6 +11,9 @@
 
 namespace weft::target {
 
+/// Returns the kernel that code is made of: expanded, and legalized where its tiles have any size.
+kernel::Kernel prepared(const kernel::Kernel& kernel, const Isa& isa);
+
 class CpuTarget final : public Target {
  public:
   explicit CpuTarget(const CpuOptions& options = {});

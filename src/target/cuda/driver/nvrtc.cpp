@@ -24,6 +24,8 @@ struct Nvrtc {
   int (*compile_program)(ProgramHandle program, int count, const char* const* options) = nullptr;
   int (*get_cubin_size)(ProgramHandle program, size_t* bytes) = nullptr;
   int (*get_cubin)(ProgramHandle program, char* cubin) = nullptr;
+  int (*get_ptx_size)(ProgramHandle program, size_t* bytes) = nullptr;
+  int (*get_ptx)(ProgramHandle program, char* ptx) = nullptr;
   int (*get_log_size)(ProgramHandle program, size_t* bytes) = nullptr;
   int (*get_log)(ProgramHandle program, char* log) = nullptr;
   std::string why;
@@ -40,7 +42,8 @@ struct Nvrtc {
         library.bind(get_error_string, "nvrtcGetErrorString") && library.bind(version, "nvrtcVersion") &&
         library.bind(create_program, "nvrtcCreateProgram") && library.bind(destroy_program, "nvrtcDestroyProgram") &&
         library.bind(compile_program, "nvrtcCompileProgram") && library.bind(get_cubin_size, "nvrtcGetCUBINSize") &&
-        library.bind(get_cubin, "nvrtcGetCUBIN") && library.bind(get_log_size, "nvrtcGetProgramLogSize") &&
+        library.bind(get_cubin, "nvrtcGetCUBIN") && library.bind(get_ptx_size, "nvrtcGetPTXSize") &&
+        library.bind(get_ptx, "nvrtcGetPTX") && library.bind(get_log_size, "nvrtcGetProgramLogSize") &&
         library.bind(get_log, "nvrtcGetProgramLog");
     if (!all)
       why = fmt::format("the NVRTC in {} lacks functions that Weft needs: use CUDA 12.0 or later", library.path());
@@ -130,15 +133,17 @@ std::vector<std::string> nvrtc_options() {
   return out;
 }
 
-std::vector<char> compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options,
-                          std::string* log) {
+namespace {
+
+/// Compiles a source for "sm_90a" or "compute_90a", as compile() says.
+void compile_into(Program& program, const std::string& source, const std::string& arch,
+                  const std::vector<std::string>& options, std::string* log) {
   if (!nvrtc_available()) throw_failure("cuda", nvrtc().why);
   std::vector<std::string> all = nvrtc_options();
   all.push_back("--gpu-architecture=" + arch);
   all.insert(all.end(), options.begin(), options.end());
   std::vector<const char*> pointers;
   for (const std::string& option : all) pointers.push_back(option.c_str());
-  Program program;
   const runtime::Span span("compiler", "NVRTC");
   check_nvrtc(nvrtc().create_program(&program.handle, source.c_str(), source_name, 0, nullptr, nullptr),
               "nvrtcCreateProgram");
@@ -154,11 +159,31 @@ std::vector<char> compile(const std::string& source, const std::string& arch, co
   if (result != 0)
     throw_failure("cuda", fmt::format("compiling for {} failed: {} ({})\n{}\n{}", arch,
                                       nvrtc().get_error_string(result), version, messages, excerpt(source, messages)));
+}
+
+}  // namespace
+
+std::vector<char> compile(const std::string& source, const std::string& arch, const std::vector<std::string>& options,
+                          std::string* log) {
+  Program program;
+  compile_into(program, source, arch, options, log);
   size_t bytes = 0;
   check_nvrtc(nvrtc().get_cubin_size(program.handle, &bytes), "nvrtcGetCUBINSize");
   std::vector<char> cubin(bytes);
   check_nvrtc(nvrtc().get_cubin(program.handle, cubin.data()), "nvrtcGetCUBIN");
   return cubin;
+}
+
+std::string compile_ptx(const std::string& source, const std::string& arch) {
+  const std::string virtual_arch = arch.starts_with("sm_") ? "compute_" + arch.substr(3) : arch;
+  Program program;
+  compile_into(program, source, virtual_arch, {}, nullptr);
+  size_t bytes = 0;
+  check_nvrtc(nvrtc().get_ptx_size(program.handle, &bytes), "nvrtcGetPTXSize");
+  std::string ptx(bytes, '\0');
+  check_nvrtc(nvrtc().get_ptx(program.handle, ptx.data()), "nvrtcGetPTX");
+  ptx.resize(ptx.find_last_not_of('\0') + 1);
+  return ptx;
 }
 
 // ptxas writes for each kernel, in this order:

@@ -28,6 +28,8 @@ std::vector<std::string> nvrtc_options();
 /// Thread-safe.
 std::vector<char> compile(const std::string& source, const std::string& arch,
                           const std::vector<std::string>& options = {}, std::string* log = nullptr);
+/// Returns the PTX of a source for `arch`, as compile() does the cubin.
+std::string compile_ptx(const std::string& source, const std::string& arch);
 /// Returns the statistics in a log of compile(), one entry a kernel in the log's order.
 std::vector<KernelUsage> parse_usage(const std::string& log);
 

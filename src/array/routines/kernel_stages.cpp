@@ -1,0 +1,62 @@
+#include "array/routines/kernel_stages.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "graph/calls/kernel_text.h"
+#include "target/cpu/inspect.h"
+#include "target/cuda/driver/context.h"
+#include "target/cuda/inspect.h"
+#include "weft/kernel_function.h"
+
+namespace weft {
+namespace {
+
+using Of = KernelStage::Of;
+constexpr KernelStage stages[] = {
+    {"tile", Of::all, "tile IR, as traced"},
+    {"legalized", Of::cpu, "tile IR of vector registers"},
+    {"llvm", Of::cpu, "optimised LLVM IR"},
+    {"assembly", Of::cpu, "assembly of the CPU"},
+    {"cuda", Of::gpu, "CUDA C++"},
+    {"ptx", Of::gpu, "PTX"},
+    {"sass", Of::gpu, "machine code of the GPU"},
+};
+
+}  // namespace
+
+std::span<const KernelStage> kernel_stages() { return stages; }
+
+std::string usual_arch() { return target::cuda::device_count() > 0 ? target::cuda::device_info(0).arch() : "sm_90a"; }
+
+std::string stage_text(const graph::KernelProgram& program, std::string_view stage, const std::string& machine) {
+  std::string known;
+  for (const KernelStage& s : stages) {
+    known += (known.empty() ? "" : ", ") + std::string(s.name);
+    if (s.name != stage) continue;
+    if (s.of == Of::all) return graph::text_of(program);
+    if (s.of == Of::cpu) return target::cpu_stage(program.kernel, stage, machine.empty() ? "native" : machine);
+    const target::Machine gpu = target::gpu_of(machine.empty() ? usual_arch() : machine);
+    return target::cuda::gpu_stage(program.kernel, stage, gpu);
+  }
+  throw_invalid("kernel " + program.kernel.name, fmt::format("there is no stage {}: known are {}", stage, known));
+}
+
+std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program) {
+  graph::KernelProgram out{program.data().kernel, {}, program.programs()};
+  for (const k::Param& p : program.params()) {
+    const graph::KernelUse use = p.use == k::Use::in    ? graph::KernelUse::in
+                                 : p.use == k::Use::out ? graph::KernelUse::out
+                                                        : graph::KernelUse::in_out;
+    out.arrays.push_back({use, {Shape(p.dims.begin(), p.dims.end()), p.dtype}});
+  }
+  return graph::kernel_program(std::move(out));
+}
+
+std::string k::show(const k::Program& program, std::string_view stage, const std::string& machine) {
+  return stage_text(*graph_program(program), stage, machine);
+}
+
+}  // namespace weft

@@ -120,7 +120,8 @@ class Parser {
     if (!command.example.empty()) at->footer("Example:\n  " + command.example);
     for (const auto& o : command.options.all()) declare(*at, command.options, o);
     for (CLI::App* group = at->get_parent(); group && group->get_parent(); group = group->get_parent())
-      if (group->get_description().empty()) group->description("Trains a model");
+      if (group->get_description().empty())
+        group->description(group->get_name() == "kernel" ? "Looks into kernels" : "Trains a model");
     nodes_.push_back(at);
   }
 

@@ -23,6 +23,8 @@ Command sample_command();
 Command eval_command();
 Command bench_command();
 Command explain_command();
+Command device_command();
+std::vector<Command> kernel_commands();  // weft kernel list, show, run, bench, check
 
 /// Parses and runs a command line. Returns the exit code: 0, 1 for failures, 2 for mistakes in the command line. Every
 /// mistake becomes a sentence on stderr.

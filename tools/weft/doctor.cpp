@@ -5,14 +5,13 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "abilities.h"
 #include "command.h"
 #include "compiler/program.h"
 #include "compiler/program/measured_rates.h"
+#include "host_info.h"
 #include "machine_options.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
@@ -30,37 +29,9 @@ namespace {
 
 void row(const std::string& name, const std::string& value) { fmt::print("{:16} {}\n", name, value); }
 
-/// Returns the first value of a key in /proc/cpuinfo or /proc/meminfo ("key : value"), or "".
-std::string from_proc(const char* file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos || !line.starts_with(key)) continue;
-    const size_t end = line.find_last_not_of(" \t", colon - 1), begin = line.find_first_not_of(" \t", colon + 1);
-    if (end + 1 == key.size()) return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return "";
-}
-
-std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024)); }
-
-std::string instruction_sets() {
-  std::istringstream flags(from_proc("/proc/cpuinfo", "flags"));
-  std::string out;
-  for (std::string flag; flags >> flag;)
-    for (const char* known :
-         {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8"})
-      if (flag == known) out += (out.empty() ? "" : " ") + flag;
-  return out.empty() ? "the baseline of this architecture" : out;
-}
-
 std::string memory() {
-  const double page = static_cast<double>(::sysconf(_SC_PAGESIZE)),
-               all = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * page;
-  std::string out = gibibytes(all);
-  const std::string free = from_proc("/proc/meminfo", "MemAvailable");  // "12345 kB"
-  if (!free.empty()) out += ", " + gibibytes(std::strtod(free.c_str(), nullptr) * 1024) + " of it available";
-  return out;
+  const double free = available_memory_bytes();
+  return gibibytes(memory_bytes()) + (free > 0 ? ", " + gibibytes(free) + " of it available" : "");
 }
 
 std::string cache() {

@@ -2,7 +2,6 @@
 #include "weft/kernel_function.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <mutex>
 
@@ -162,23 +161,7 @@ Program Traced::program(const std::vector<array>& inputs, const AnyConfig& confi
 }
 
 std::vector<array> Traced::interpret(const std::vector<array>& inputs, const AnyConfig& config) const {
-  const EntryRef entry = state_->of(inputs, config);
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<void*> pointers;
-  size_t next = 0;
-  for (const graph::KernelArray& a : entry->node->arrays) {
-    const size_t bytes = static_cast<size_t>(num_elements(a.type.shape)) * static_cast<size_t>(a.type.dtype.size());
-    std::vector<std::byte>& data = memory.emplace_back(bytes);
-    if (a.use != graph::KernelUse::out && bytes > 0) std::memcpy(data.data(), inputs[next].raw_data(), bytes);
-    next += a.use != graph::KernelUse::out ? 1 : 0;
-    pointers.push_back(data.data());
-  }
-  entry->program.interpret(pointers);
-  std::vector<array> out;
-  for (size_t k = 0; k < memory.size(); ++k)
-    if (const graph::KernelArray& a = entry->node->arrays[k]; a.use != graph::KernelUse::in)
-      out.push_back(array::from_data(memory[k].data(), a.type.shape, a.type.dtype));
-  return out;
+  return interpreted(*state_->of(inputs, config)->node, inputs);
 }
 
 }  // namespace weft::k::detail

@@ -1,11 +1,13 @@
 #include "array/routines/kernel_stages.h"
 
-#include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "graph/calls/kernel_text.h"
+#include "kernel/interpret.h"
 #include "target/cpu/inspect.h"
 #include "target/cuda/driver/context.h"
 #include "target/cuda/inspect.h"
@@ -53,6 +55,27 @@ std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& prog
     out.arrays.push_back({use, {Shape(p.dims.begin(), p.dims.end()), p.dtype}});
   }
   return graph::kernel_program(std::move(out));
+}
+
+std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs) {
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<kernel::HostBuffer> buffers;
+  std::vector<kernel::Ref> results;
+  size_t next = 0;
+  for (const graph::KernelArray& a : program.arrays) {
+    const int64_t elements = num_elements(a.type.shape);
+    std::vector<std::byte>& data = memory.emplace_back(static_cast<size_t>(elements) * a.type.dtype.size());
+    if (a.use != graph::KernelUse::out && elements > 0) std::memcpy(data.data(), inputs[next].raw_data(), data.size());
+    if (a.use == graph::KernelUse::out) results.push_back(static_cast<kernel::Ref>(buffers.size()));
+    next += a.use != graph::KernelUse::out ? 1 : 0;
+    buffers.push_back({data.data(), elements});
+  }
+  kernel::interpret(program.kernel, buffers, {}, program.grid, results);
+  std::vector<array> out;
+  for (size_t k = 0; k < memory.size(); ++k)
+    if (const graph::KernelArray& a = program.arrays[k]; a.use != graph::KernelUse::in)
+      out.push_back(array::from_data(memory[k].data(), a.type.shape, a.type.dtype));
+  return out;
 }
 
 std::string k::show(const k::Program& program, std::string_view stage, const std::string& machine) {

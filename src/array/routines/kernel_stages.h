@@ -1,11 +1,13 @@
 #pragma once
-// The stages of a kernel on its way to machine code, as text.
+// Looking into a kernel of a user: its stages on the way to machine code as text, and its results in the interpreter.
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/calls/kernel_call.h"
 #include "kernel/language/trace.h"
+#include "weft/array.h"
 
 namespace weft {
 
@@ -23,5 +25,8 @@ std::string usual_arch();
 std::string stage_text(const graph::KernelProgram& program, std::string_view stage, const std::string& machine);
 /// Returns a traced program as the graph has it.
 std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program);
+
+/// Computes the results of a kernel in the interpreter, which reports what is wrong as std::runtime_error.
+std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs);
 
 }  // namespace weft

@@ -22,11 +22,11 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr int64_t registers_at_once = 256;  // of a warp: allocated in pieces of this size
-constexpr int64_t partitions = 4;           // of a multiprocessor, each with its own registers
+constexpr int64_t partitions = 4;           // of an SM, each with its own registers
 constexpr int64_t shared_at_once = 128;
 constexpr int64_t reserved_shared_bytes = 1024;  // of a block, for the driver
 
-/// Returns the most blocks of a multiprocessor (CUDA C++ programming guide, "Technical specifications per compute
+/// Returns the most blocks of an SM (CUDA C++ programming guide, "Technical specifications per compute
 /// capability").
 int64_t most_blocks(const Machine& machine) {
   const int version = std::atoi(machine.arch.c_str() + 3);

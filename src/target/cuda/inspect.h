@@ -12,7 +12,7 @@
 
 namespace weft::target::cuda {
 
-/// How many blocks of a kernel a multiprocessor holds at once.
+/// How many blocks of a kernel an SM holds at once.
 struct Occupancy {
   int64_t blocks = 0;
   int64_t threads = 0;

@@ -26,7 +26,7 @@ kernel::Kernel scaled_rows() {
 
 }  // namespace
 
-TEST_CASE("occupancy: what a multiprocessor lacks for one more block") {
+TEST_CASE("occupancy: what an SM lacks for one more block") {
   // By hand, from the limits of each compute capability.
   const auto& h100 = target::stated_machine("sm_90a");
   const auto is = [](const target::cuda::Occupancy& o, int64_t blocks, const std::string& limiter, double share) {

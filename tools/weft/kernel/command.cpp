@@ -1,0 +1,156 @@
+// weft kernel: kernels as users write them, and what the targets make of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+
+#include "array/routines/kernel_stages.h"
+#include "tools/weft/bench/support.h"
+#include "tools/weft/command.h"
+#include "tools/weft/kernel/report.h"
+#include "weft/device.h"
+#include "weft/ops.h"
+
+namespace weft::tool {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct KernelOptions {
+  std::string kernel, stage, arch;
+  int64_t seed = 0, reps = 15;
+  bool json = false;
+  MachineOptions machine;
+};
+
+void print_rows(const std::vector<ordered_json>& rows, bool json) {
+  for (const ordered_json& row : rows) fmt::print("{}\n", json ? row.dump() : text_of_report(row));
+}
+
+int list(const KernelOptions& o) {
+  std::vector<ordered_json> rows;
+  for (const Subject& s : find_subjects(o.kernel, false)) rows.push_back(description(s));
+  if (o.json) print_rows(rows, true);
+  else
+    for (const ordered_json& row : rows)
+      fmt::print("{:16} {}\n{:16} {}, {} programs\n", row["kernel"].get<std::string>(),
+                 row.value("summary", std::string()), "", row["arrays"].get<std::string>(),
+                 row["programs"].get<int64_t>());
+  return 0;
+}
+
+std::vector<std::string> stage_names() {
+  std::vector<std::string> out;
+  for (const KernelStage& s : kernel_stages()) out.emplace_back(s.name);
+  return out;
+}
+
+int show(const KernelOptions& o) {
+  const target::Machine gpu = target::gpu_of(o.arch.empty() ? usual_arch() : o.arch);
+  std::vector<ordered_json> rows;
+  for (const Subject& s : find_subjects(o.kernel, false)) {
+    if (o.stage.empty()) {
+      rows.push_back(report(s, gpu));
+      continue;
+    }
+    const auto of = std::find_if(kernel_stages().begin(), kernel_stages().end(),
+                                 [&](const KernelStage& k) { return k.name == o.stage; });
+    const std::string machine = of->of == KernelStage::Of::gpu ? gpu.arch : o.machine.isa;
+    const std::string text = stage_text(*s.program, o.stage, machine);
+    if (o.json) rows.push_back({{"kernel", s.name}, {"stage", o.stage}, {"text", text}});
+    else fmt::print("{}", text);
+  }
+  print_rows(rows, o.json);
+  return 0;
+}
+
+int run(const KernelOptions& o) {
+  apply(o.machine);
+  std::vector<ordered_json> rows;
+  for (const Subject& s : find_subjects(o.kernel, false)) {
+    ordered_json row{{"kernel", s.name}, {"machine", machine_text()}};
+    const std::vector<array> results = call_of(s.program, random_arguments(*s.program, static_cast<uint64_t>(o.seed)));
+    for (const array& y : results) {
+      const array v = astype(y, float32);
+      row["results"].push_back({{"array", graph::to_string(y.value().type())},
+                                {"least", min(v).item<float>()},
+                                {"mean", mean(v).item<float>()},
+                                {"largest", max(v).item<float>()}});
+    }
+    rows.push_back(std::move(row));
+  }
+  print_rows(rows, o.json);
+  return 0;
+}
+
+int bench(const KernelOptions& o) {
+  apply(o.machine);
+  std::vector<ordered_json> rows;
+  for (const Subject& s : find_subjects(o.kernel, false)) {
+    const std::vector<array> inputs = random_arguments(*s.program, static_cast<uint64_t>(o.seed));
+    eval(inputs);
+    const auto once = [&] { eval(call_of(s.program, inputs)); };
+    const double ms = default_device().type == Device::gpu ? device_ms(o.reps, 20, once) : median_of(o.reps, once);
+    rows.push_back(timing(s, ms));
+  }
+  print_rows(rows, o.json);
+  return 0;
+}
+
+int check_kernels(const KernelOptions& o) {
+  apply(o.machine);
+  bool all = true;
+  std::vector<ordered_json> rows;
+  const Device first = default_device(), gpu(Device::gpu);
+  std::vector<Device> devices{first};
+  if (first.type == Device::cpu && is_available(gpu)) devices.push_back(gpu);
+  for (const Device& device : devices) {
+    set_default_device(device);
+    for (const Subject& s : find_subjects(o.kernel, true)) {
+      rows.push_back(comparison(s, static_cast<uint64_t>(o.seed)));
+      all = all && rows.back()["equal"].get<bool>();
+    }
+  }
+  set_default_device(first);
+  print_rows(rows, o.json);
+  return all ? 0 : 1;
+}
+
+Command kernel_command(const std::string& name, const std::string& summary, const std::string& example,
+                       int (*run_it)(const KernelOptions&)) {
+  auto o = std::make_shared<KernelOptions>();
+  OptionSet set;
+  Option& kernel = set.add("KERNEL", "", &o->kernel,
+                           "a built-in kernel (weft kernel list), an exported program, or a file with tile IR; without "
+                           "it all built-in ones");
+  kernel.as_positional();
+  if (run_it == show) {
+    set.add("stage", "NAME", &o->stage, "print the kernel at this stage instead of the report").one_of(stage_names());
+    set.add("arch", "SM", &o->arch, "the GPU's architecture, with or without such a GPU: sm_80, sm_90a …")
+        .defaults_to("this machine's, else sm_90a");
+  }
+  set.add("json", "", &o->json, "print each kernel as a line of JSON");
+  if (run_it == run || run_it == bench || run_it == check_kernels)
+    set.add("seed", "N", &o->seed, "of the random arguments").range(0, 1e9);
+  if (run_it == bench) set.add("reps", "N", &o->reps, "runs that are timed; the median counts").range(1, 1e6);
+  if (run_it != list) add_machine_options(set, o->machine);
+  return {"kernel " + name, summary, example, set, [o, run_it](OptionSet&) { return run_it(*o); }};
+}
+
+}  // namespace
+
+std::vector<Command> kernel_commands() {
+  return {
+      kernel_command("list", "Lists built-in kernels, or those of a file", "weft kernel list program.weft", list),
+      kernel_command("show", "Shows a kernel: what it needs of a machine, or its text at a stage",
+                     "weft kernel show softmax --stage ptx --arch sm_90a", show),
+      kernel_command("run", "Runs a kernel on random arguments", "weft kernel run softmax", run),
+      kernel_command("bench", "Times a kernel against the machine's limits", "weft kernel bench add --reps 50", bench),
+      kernel_command("check", "Compares the interpreter's results with the CPU's and with a GPU's",
+                     "weft kernel check matmul", check_kernels)};
+}
+
+}  // namespace weft::tool

@@ -73,3 +73,19 @@ TEST_CASE("export: a kernel in a file that is wrong is refused with its place in
   refused("store p1", "store p0", "not declared as written");
   refused("f32[5,7], p1", "f32[0,7], p1", "must be f32(0,7), got f32(5,7)");
 }
+
+TEST_CASE("kernels show their stages") {
+  const auto twice = k::kernel("twice", [](k::In<float, 1> x, k::Out<float, 1> y) {
+                       const auto at = k::ds(k::program_id(0) * 64, 64);
+                       y(at) = x(at) + x(at);
+                     }).grid([](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), 64)}; });
+  const array x = ones({100}, float32);
+  CHECK(twice.show("tile", x).starts_with("kernel @twice(p0: f32[100], p1: out f32[100]) grid 2 any_size {\n"));
+  CHECK(twice.show("legalized", x).find("grid") == std::string::npos);
+  CHECK(twice.show("llvm", x).find("fadd") != std::string::npos);
+  CHECK(k::show(twice.program(x), "assembly", "generic").find("ret") != std::string::npos);
+  CHECK(k::show(twice.program(x), "cuda", "sm_80").find("__global__") != std::string::npos);
+  CHECK_THROWS_WITH_AS(twice.show("hlo", x), doctest::Contains("[kernel twice] there is no stage hlo: known are tile,"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(k::show(twice.program(x), "cuda", "gfx90a"), std::invalid_argument);
+}

@@ -470,6 +470,65 @@ class GoingOn(unittest.TestCase):
                     self.assertIn("damaged", weft("eval", folder, "--data", RHYME, rc=1).err)
 
 
+class Kernels(unittest.TestCase):
+    TEXT = ("kernel @doubled(p0 x: f32[50], p1 y: out f32[50]) grid 1 any_size {\n  %0 = constant 0 : i64\n"
+            "  %1 = load p0[%0] stride(1) other(0) : f32[50]\n  %2 = add %1 %1 : f32[50]\n"
+            "  store p1[%0] %2 stride(1)\n}\n")
+
+    def test_list_and_show(self):
+        names = [row["kernel"] for row in rows(weft("kernel", "list", "--json").out)]
+        self.assertEqual(names, ["add", "softmax", "layer_norm", "matmul"])
+        self.assertIn("matrix product", weft("kernel", "list").out)
+        text = weft("kernel", "show", "softmax", "--stage", "tile").out
+        self.assertTrue(text.startswith("kernel @softmax(p0: f32[4096,4096], p1: out f32[4096,4096]) grid 4096"), text)
+        self.assertIn("fmul", weft("kernel", "show", "add", "--stage", "llvm").out +
+                      weft("kernel", "show", "matmul", "--stage", "llvm").out)
+        self.assertIn("__global__", weft("kernel", "show", "add", "--stage", "cuda", "--arch", "sm_80").out)
+        report, = rows(weft("kernel", "show", "matmul", "--arch", "sm_90a", "--json").out)
+        self.assertEqual(report["product_flops"], 2 * 1024 ** 3)
+        self.assertEqual(report["bytes"], 3 * 4 * 1024 ** 2)
+        self.assertEqual(report["bound"], "products")
+        if "gpu_code" not in report:  # NVRTC is here
+            self.assertGreater(report["registers"], 0)
+            self.assertIn(report["limiter"], ("registers", "shared memory", "threads", "blocks"))
+            ptx, = rows(weft("kernel", "show", "add", "--stage", "ptx", "--arch", "sm_80", "--json").out)
+            self.assertIn(".target sm_80", ptx["text"])
+
+    def test_files(self):
+        path = FOLDER / "doubled.tile"
+        path.write_text(self.TEXT)
+        self.assertEqual(weft("kernel", "show", path, "--stage", "tile").out, self.TEXT)
+        result, = rows(weft("kernel", "run", path, "--json").out)
+        self.assertEqual(result["results"][0]["array"], "f32(50)")
+        self.assertLess(result["results"][0]["least"], result["results"][0]["largest"])
+        path.write_text(self.TEXT.replace("add %1", "add %7"))
+        self.assertIn("4:12: %7 is not defined", weft("kernel", "show", path, rc=1).err)
+
+    def test_run_check_and_bench(self):
+        for row in rows(weft("kernel", "check", "--json").out):
+            self.assertTrue(row["equal"], row)
+        timed, = rows(weft("kernel", "bench", "softmax", "--reps", 2, "--json").out)
+        self.assertAlmostEqual(timed["GBps"] * timed["ms"], 2 * 4 * 4096 ** 2 / 1e6, delta=1)
+
+    def test_refusals(self):
+        self.assertIn("did you mean softmax?", weft("kernel", "show", "sotfmax", rc=2).err)
+        self.assertIn("neither a file nor a built-in kernel", weft("kernel", "run", "zzzz", rc=2).err)
+        self.assertIn("tile, legalized, llvm", weft("kernel", "show", "add", "--stage", "hlo", rc=2).err)
+        self.assertIn("is no GPU architecture", weft("kernel", "show", "add", "--arch", "gfx90a", rc=1).err)
+        self.assertIn("needs one of: list, show, run, bench, check", weft("kernel", rc=2).err)
+
+    def test_device(self):
+        cpu = rows(weft("device", "--json", "--no-measure").out)[0]
+        self.assertEqual(cpu["device"], "cpu")
+        self.assertGreaterEqual(cpu["processors"], 1)
+        self.assertGreater(cpu["memory_bytes"], 1 << 20)
+        self.assertNotIn("copy_GBps", cpu)
+        measured = rows(weft("device", "--json").out)[0]
+        self.assertGreater(measured["copy_GBps"], 0.1)
+        self.assertGreater(measured["f32_product_gflops"], 0.1)
+        self.assertIn("memory", weft("device", "--no-measure").out)
+
+
 class Using(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

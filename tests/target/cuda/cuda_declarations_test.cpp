@@ -11,6 +11,7 @@
 #include "target/cuda/cuda_abi.h"
 #include "target/cuda/driver/driver.h"
 #include "target/cuda/driver/driver_functions.h"
+#include "target/cuda/driver/properties.h"
 
 namespace cuda = weft::target::cuda;
 
@@ -210,4 +211,39 @@ TEST_CASE("the profilers' protocol has the numbers and tables of NVTX") {
   CHECK(offsetof(nvtx::VersionTable, set_version) == offsetof(NvtxExportTableVersionInfo, SetInjectionNvtxVersion));
 }
 #endif
+
+TEST_CASE("CUDA declarations: attributes that reports ask for have the header's numbers") {
+  using cuda::Reported;
+  const auto same = [](Reported ours, CUdevice_attribute theirs) { CHECK(static_cast<int>(ours) == theirs); };
+  same(Reported::max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+  same(Reported::max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
+  same(Reported::max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+  same(Reported::max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+  same(Reported::max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+  same(Reported::max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+  same(Reported::constant_memory_size, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+  same(Reported::max_registers_per_block, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+  same(Reported::kernel_time_limit, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT);
+  same(Reported::integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+  same(Reported::can_map_host_memory, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
+  same(Reported::concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS);
+  same(Reported::ecc_enabled, CU_DEVICE_ATTRIBUTE_ECC_ENABLED);
+  same(Reported::copy_engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+  same(Reported::unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+  same(Reported::stream_priorities, CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED);
+  same(Reported::managed_memory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+  same(Reported::native_host_atomics, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED);
+  same(Reported::single_to_double_ratio, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO);
+  same(Reported::pageable_memory_access, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
+  same(Reported::compute_preemption, CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED);
+  same(Reported::max_blocks_per_sm, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+  same(Reported::max_persisting_l2, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+  same(Reported::memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+  same(Reported::cluster_launch, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+#if CUDA_VERSION >= 12010
+  same(Reported::tensor_map_access, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
+  same(Reported::multicast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+#endif
+}
+
 #endif

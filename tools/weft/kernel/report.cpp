@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "array/routines/kernel_stages.h"
 #include "compiler/program.h"
@@ -64,9 +65,7 @@ double difference(const array& got, const array& wanted) {
 /// exponentials.
 double tolerance(Dtype t) { return t == float64 ? 1e-12 : is_low_float(t) ? 2e-2 : is_float(t) ? 1e-4 : 0; }
 
-}  // namespace
-
-ordered_json description(const Subject& s) {
+ordered_json described(const Subject& s) {
   ordered_json out{{"kernel", s.name}};
   if (!s.summary.empty()) out["summary"] = s.summary;
   const graph::KernelProgram& p = *s.program;
@@ -78,34 +77,38 @@ ordered_json description(const Subject& s) {
   return out;
 }
 
-ordered_json report(const Subject& s, const target::Machine& gpu) {
-  ordered_json out = description(s);
+}  // namespace
+
+std::string description(const Subject& s) { return described(s).dump(); }
+
+std::string report(const Subject& s, const target::Machine& gpu) {
+  ordered_json out = described(s);
   out["digest"] = kernel::digest(s.program->kernel).hex();
   out["gpu"] = gpu.arch;
   std::string why;
   if (target::cuda::nvrtc_available(&why)) out.update(code_report(s.program->kernel, gpu));
   else out["gpu_code"] = "none: " + why;
   add_roofline(out, *s.program, target::stated_rates(gpu));
-  return out;
+  return out.dump();
 }
 
-ordered_json timing(const Subject& s, double ms) {
-  ordered_json out = description(s);
+std::string timing(const Subject& s, double ms) {
+  ordered_json out = described(s);
   out["machine"] = machine_text();
   out["ms"] = ms;
   out["GBps"] = least_bytes(*s.program) / ms / 1e6;
   if (s.program->work.products > 0) out["product_gflops"] = s.program->work.products / ms / 1e6;
   add_roofline(out, *s.program, compiler::machine_rates(compiler::default_target()));
   if (out.contains("least_ms")) out["of_least"] = out["least_ms"].get<double>() / ms;
-  return out;
+  return out.dump();
 }
 
-ordered_json comparison(const Subject& s, uint64_t seed) {
+std::string comparison(const Subject& s, uint64_t seed, bool& equal) {
   const std::vector<array> inputs = random_arguments(*s.program, seed);
   const std::vector<array> wanted = interpreted(*s.program, inputs), got = call_of(s.program, inputs);
   const bool gpu = default_device().type == Device::gpu;
   ordered_json out{{"kernel", s.name}, {"arrays", arrays_text(*s.program)}, {"machine", machine_text()}};
-  bool equal = got.size() == wanted.size();
+  equal = got.size() == wanted.size();
   double most = 0;
   for (size_t k = 0; k < got.size() && k < wanted.size(); ++k) {
     const double d = difference(got[k], wanted[k]);
@@ -114,11 +117,12 @@ ordered_json comparison(const Subject& s, uint64_t seed) {
   }
   out["difference"] = most;
   out["equal"] = equal;
-  return out;
+  return out.dump();
 }
 
-std::string text_of_report(const ordered_json& report) {
+std::string text_of_report(const std::string& json) {
   std::string out;
+  const ordered_json report = ordered_json::parse(json);
   for (const auto& [key, value] : report.items()) {
     std::string name = key, text = value.is_string()         ? value.get<std::string>()
                                    : value.is_number_float() ? fmt::format("{:.6g}", value.get<double>())

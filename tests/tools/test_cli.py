@@ -481,8 +481,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("matrix product", weft("kernel", "list").out)
         text = weft("kernel", "show", "softmax", "--stage", "tile").out
         self.assertTrue(text.startswith("kernel @softmax(p0: f32[4096,4096], p1: out f32[4096,4096]) grid 4096"), text)
-        self.assertIn("fmul", weft("kernel", "show", "add", "--stage", "llvm").out +
-                      weft("kernel", "show", "matmul", "--stage", "llvm").out)
+        self.assertTrue("fadd" in weft("kernel", "show", "add", "--stage", "llvm").out)
         self.assertIn("__global__", weft("kernel", "show", "add", "--stage", "cuda", "--arch", "sm_80").out)
         report, = rows(weft("kernel", "show", "matmul", "--arch", "sm_90a", "--json").out)
         self.assertEqual(report["product_flops"], 2 * 1024 ** 3)

@@ -97,12 +97,16 @@ std::string shown(const ordered_json& value) {
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   if (!value.is_array()) return value.dump();
   std::string out;
-  for (const ordered_json& part : value)
-    out += (out.empty() ? "" : ", ") +
-           (part.is_object() ? fmt::format("L{} {} {} KiB for {} processors", part["level"].get<int>(),
-                                           part["type"].get<std::string>(), part["bytes"].get<int64_t>() >> 10,
-                                           part["shared_by"].get<int64_t>())
-                             : part.dump());
+  for (const ordered_json& part : value) {
+    out += out.empty() ? "" : ", ";
+    if (!part.is_object()) {
+      out += part.dump();
+      continue;
+    }
+    out += fmt::format("L{} {} {} KiB", part["level"].get<int>(), part["type"].get<std::string>(),
+                       part["bytes"].get<int64_t>() >> 10);
+    if (const int64_t n = part["shared_by"].get<int64_t>(); n > 1) out += fmt::format(" of {} processors", n);
+  }
   return out.empty() ? "none" : out;
 }
 

@@ -37,7 +37,7 @@ std::vector<Type> types_where(const KernelProgram& program, Is is) {
 }
 
 const KernelProgram& program_of(const Attrs& attrs) {
-  if (!attrs.kernel) throw_invalid(call_name, "the node has no program: a kernel does not come from a file");
+  if (!attrs.kernel) throw_invalid(call_name, "the node has no program: make it by kernel_call");
   return *attrs.kernel;
 }
 

@@ -37,12 +37,13 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand", "rules", "text"], ["operators"], ["routines", "legalize"], ["language"]],
+    "kernel": [[""], ["describe", "expand", "rules", "text"], ["operators"], ["routines", "legalize"], ["language"],
+               ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
-    "compiler": [[""], ["ir"], ["layout", "rewrite"], ["region"], ["schedule"], ["fusion"], ["lower"],
+    "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["fusion"], ["lower"],
                  ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["pipeline.*"],
                  ["program"], ["eager"]],
     "array": [[""], ["ops", "routines"]],

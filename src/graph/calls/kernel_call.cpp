@@ -37,7 +37,7 @@ std::vector<Type> types_where(const KernelProgram& program, Is is) {
 }
 
 const KernelProgram& program_of(const Attrs& attrs) {
-  if (!attrs.kernel) throw_invalid(call_name, "the node has no program: make it by kernel_call");
+  if (!attrs.kernel) throw_invalid(call_name, "the node has no program: a kernel does not come from a file");
   return *attrs.kernel;
 }
 
@@ -62,6 +62,15 @@ void check_array(const KernelProgram& program, size_t k, const std::set<kernel::
     refuse(program, what + ", is a result, but nothing is ever stored there");
 }
 
+/// Returns "file:line" of the first line that the user wrote, without folders; "" where there is none.
+std::string line_of(const kernel::Kernel& kernel) {
+  for (const kernel::SourceLine& line : kernel.lines) {
+    const std::string_view file = line.file;
+    if (line.line > 0) return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line.line);
+  }
+  return "";
+}
+
 Digest key_of(const KernelProgram& program) {
   Hasher h;
   h.digest(kernel::digest(program.kernel)).number(program.grid);
@@ -84,23 +93,8 @@ std::vector<Type> kernel_types(const Attrs& attrs, TypeSpan in) {
   return types_where(program, is_result);
 }
 
-bool any_inexact(ValueSpan values) {
-  return std::any_of(values.begin(), values.end(), [](const Value& v) { return v && is_inexact(v.dtype()); });
-}
-
-[[noreturn]] void refuse_derivative(const Node& node) {
-  refuse(*node.attrs().kernel, "has no derivative rule: give one by custom_function");
-}
-
-Values kernel_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) {
-  if (any_inexact(g) && any_inexact(x)) refuse_derivative(node);
-  return Values(x.size());
-}
-
-Values kernel_jvp(const Node& node, ValueSpan, ValueSpan y, ValueSpan t) {
-  if (any_inexact(t) && any_inexact(y)) refuse_derivative(node);
-  return Values(y.size());
-}
+Values kernel_vjp(const Node& node, ValueSpan x, ValueSpan, ValueSpan g) { return kernel_cotangents(node, x, g); }
+Values kernel_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) { return kernel_tangents(node, x, t); }
 
 /// Runs the programs of all elements in one launch. What a result begins as is repeated where it is not batched.
 Values kernel_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
@@ -172,6 +166,7 @@ std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program) {
   if (std::none_of(program.arrays.begin(), program.arrays.end(), is_result))
     refuse(program, "has no result: it takes at least one array that it writes");
   program.work = work_of(program.kernel, program.grid);
+  program.where = line_of(program.kernel);
   program.key = key_of(program);
   return std::make_shared<const KernelProgram>(std::move(program));
 }

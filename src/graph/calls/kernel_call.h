@@ -33,11 +33,12 @@ struct KernelProgram {
   int64_t grid = 0;                 // programs
   // The members below are set by kernel_program.
   KernelWork work = {};
-  Digest key = {};  // of all that the results depend on
+  std::string where = {};  // the user's first line: "softmax.cpp:31"
+  Digest key = {};         // of all that the results depend on
 };
 
-/// Returns the program with its work and key. Throws std::invalid_argument "[kernel NAME] …" where it has no results,
-/// or never stores to one of them, or an array is symbolic or complex.
+/// Returns the program with its work, line and key. Throws std::invalid_argument "[kernel NAME] …" where it has no
+/// results, or never stores to one of them, or an array is symbolic or complex.
 std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program);
 
 /// Makes the node; returns a value for each out and in_out array. Throws std::invalid_argument "[kernel NAME] …" where
@@ -50,6 +51,12 @@ Values kernel_call(std::shared_ptr<const KernelProgram> program, Values inputs);
 /// results always have.
 std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
                                                      const std::vector<bool>& batched);
+
+/// Return the cotangents of a kernel's inputs, given those of its results, and the tangents of its results, given those
+/// of its inputs, by a kernel that is derived from its body. Throw std::invalid_argument "[kernel NAME] file:line: …"
+/// for a body that has no derivative.
+Values kernel_cotangents(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents);
+Values kernel_tangents(const Node& node, std::span<const Value> inputs, std::span<const Value> tangents);
 
 KernelWork work_of(const kernel::Kernel& kernel, int64_t grid);
 

@@ -127,6 +127,9 @@ struct Row<ScalarOp::fma> : Instruction {
   static double reference(double a, double b, double c, bool narrow) {
     return narrow ? std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)) : std::fma(a, b, c);
   }
+  static auto derivative(const auto& g, const auto& a, const auto& b, const auto&, const auto&) {
+    return std::array{g * b, g * a, g};
+  }
 };
 
 template <>
@@ -320,6 +323,9 @@ struct Row<ScalarOp::ldexp> : Instruction {
   static constexpr Columns columns{.arity = 2, .only = [](Dtype t) { return t != float64; }};
   static double reference(double a, double b) {
     return std::isnan(b) ? b : std::ldexp(a, static_cast<int>(std::fmin(std::fmax(std::floor(b), -400), 400)));
+  }
+  static auto derivative(const auto& g, const auto&, const auto& b, const auto&) {
+    return std::array{scalar(ScalarOp::ldexp, g, b), zeros_like(b)};
   }
 };
 

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "weft/array.h"
+#include "weft/device.h"
 #include "weft/kernel.h"
 
-/// Kernels as functions of arrays: lazy, in programs of `compile`, under vmap, and in derivatives by custom_function.
+/// Kernels as functions of arrays: lazy, in programs of `compile`, under vmap and in derivatives, which follow from the
+/// kernel's body.
 ///
 ///     auto softmax = k::kernel("softmax", [](k::In<float, 2> x, k::Out<float, 2> y) {
 ///                      const int64_t n = x.dim(1);
@@ -33,6 +35,25 @@ namespace weft::k {
 /// "avx2", "generic"), or the GPU's architecture ("sm_90a"); empty: those of this machine, without a GPU sm_90a. Throws
 /// std::invalid_argument where there is no such stage or machine.
 WEFT_API std::string show(const Program& program, std::string_view stage, const std::string& machine = "");
+
+/// Memory of the caller's as a kernel takes it: an array of a parameter's dtype.
+struct RawArray {
+  /// Its first element, in the memory of the device.
+  void* data = nullptr;
+  /// Its extents.
+  Shape shape;
+  /// Elements between neighbours along each axis; empty: row-major.
+  std::vector<int64_t> strides = {};
+};
+
+/// A stream of the caller's: a CUstream (or cudaStream_t) of a GPU's primary context, null for its default stream. The
+/// CPU has none, and launches there run at once.
+struct RawStream {
+  /// The device of the stream and of all arrays.
+  Device device = Device::cpu;
+  /// The stream.
+  void* handle = nullptr;
+};
 
 namespace detail {
 
@@ -85,6 +106,7 @@ class WEFT_API Traced {
   std::vector<array> call(const std::vector<array>& inputs, const AnyConfig& config) const;
   std::vector<array> interpret(const std::vector<array>& inputs, const AnyConfig& config) const;
   Program program(const std::vector<array>& inputs, const AnyConfig& config) const;
+  void launch(const RawStream& stream, const std::vector<RawArray>& arrays, const AnyConfig& config) const;
 
  private:
   struct State;
@@ -112,8 +134,9 @@ bool equal_configs(const void* a, const void* b) {
 /// call one. It is traced once for each combination of shapes and configuration.
 ///
 /// A call throws std::invalid_argument "[kernel NAME] …" where an argument has another dtype or rank than its
-/// parameter, a shape is symbolic, the grid is missing, or what the tracing throws. Derivatives come from
-/// custom_function (weft/transforms.h).
+/// parameter, a shape is symbolic, the grid is missing, or what the tracing throws. Derivatives are kernels that follow
+/// from its body; one whose body cannot be derived throws there, and takes a rule by custom_function
+/// (weft/transforms.h).
 template <class... P>
 class KernelFunction {
   static constexpr size_t count = (size_t{0} + ... + size_t{detail::is_handle<P>});
@@ -203,6 +226,16 @@ class KernelFunction {
   template <std::convertible_to<array>... A>
   requires(sizeof...(A) == inputs) std::string show(std::string_view stage, const A&... arguments)
   const { return k::show(traced_.program({array(arguments)...}, config_), stage); }
+
+  /// Launches the kernel on memory of the caller's, in the order of its parameters, into a stream of the caller's, and
+  /// returns without waiting for it: Weft's own streams and arrays have no part in it. The first launch for shapes,
+  /// strides and a configuration compiles; later ones may be captured into a graph. On the CPU it runs at once.
+  ///
+  /// Throws std::invalid_argument "[kernel NAME] …" where an array has another rank than its parameter, no memory
+  /// though it has elements, an address that its dtype does not allow, or is written and repeats elements.
+  void launch(const RawStream& stream, const std::vector<RawArray>& arrays) const {
+    traced_.launch(stream, arrays, config_);
+  }
 
   /// Returns the name.
   const std::string& name() const { return traced_.definition().name; }

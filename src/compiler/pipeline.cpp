@@ -28,6 +28,7 @@
 #include "compiler/rewrite/sort_window.h"
 #include "compiler/schedule/single_pass.h"
 #include "compiler/schedule/splits.h"
+#include "compiler/user_kernels/elementwise.h"
 #include "runtime/trace.h"
 #include "target/machine.h"
 
@@ -62,6 +63,8 @@ constexpr Pass table[] = {
      always, [](Ir ir, const PassContext&) { return simplify(std::move(ir)); }},
     {"dead_code", "simplify leaves the nodes that it replaced; from here on a reader is one that counts", always,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
+    {"kernel_elementwise", "after dead_code: an operator moves into a kernel where nobody else reads", always,
+     [](Ir ir, const PassContext&) { return fuse_into_kernels(std::move(ir)); }},
     {"reduction_order",
      "after simplify, by which permutes are one; before all that asks whether a reduction runs along rows", on_gpu,
      [](Ir ir, const PassContext&) { return reductions_in_memory_order(std::move(ir)); }},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -10,8 +11,10 @@
 #include "array/op_support.h"
 #include "array/routines/kernel_stages.h"
 #include "base/error.h"
+#include "compiler/program.h"
 #include "graph/calls/kernel_call.h"
 #include "kernel/language/trace.h"
+#include "target/foreign_launch.h"
 
 namespace weft::k::detail {
 
@@ -23,6 +26,27 @@ struct Entry {
   std::shared_ptr<const graph::KernelProgram> node;
 };
 
+/// What a launch on memory of the caller's was traced for, and its code on each device.
+struct RawEntry {
+  std::vector<Shape> shapes;
+  std::vector<Strides> strides;
+  AnyConfig config;
+  Program program;
+  double work;
+  std::mutex lock;
+  std::map<int, std::shared_ptr<const target::Executable>> code;  // by device; -1: the CPU
+
+  RawEntry(std::vector<Shape> s, std::vector<Strides> t, AnyConfig c, Program p, double w)
+      : shapes(std::move(s)), strides(std::move(t)), config(std::move(c)), program(std::move(p)), work(w) {}
+
+  const target::Executable& on(int device) {
+    const std::scoped_lock held(lock);
+    std::shared_ptr<const target::Executable>& made = code[device];
+    if (!made) made = compiler::target_of(device).compile(std::span(&program.data().kernel, 1))[0];
+    return *made;
+  }
+};
+
 using EntryRef = std::shared_ptr<const Entry>;
 
 namespace {
@@ -31,6 +55,10 @@ constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
+}
+
+std::string describe_device(const Device& d) {
+  return fmt::format("{} {}", d.type == Device::gpu ? "gpu" : "cpu", d.index);
 }
 
 [[noreturn]] void refuse(const Definition& d, const std::string& what) { throw_invalid("kernel " + d.name, what); }
@@ -95,23 +123,58 @@ bool stores_nothing(const Definition& d, const std::vector<Shape>& shapes, const
   return empty || std::any_of(grid.begin(), grid.end(), none);
 }
 
-Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
+/// Traces the function for arrays with these shapes and strides.
+Program program_for(const Definition& d, const std::vector<Shape>& shapes, const std::vector<Strides>& strides,
+                    const AnyConfig& config) {
   if (!d.grid) refuse(d, "has no grid: give one by .grid");
   std::vector<Param> params;
   std::vector<AnyRef> refs;
   for (size_t k = 0; k < shapes.size(); ++k) {
     const std::vector<int64_t> dims(shapes[k].begin(), shapes[k].end());
     params.push_back({d.arrays[k].use, d.arrays[k].dtype, dims});
-    refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, row_major_strides(shapes[k])});
+    refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, strides[k]});
   }
   Grid grid = d.grid(refs, config.value.get());
   const bool nothing = stores_nothing(d, shapes, grid);
   if (nothing) grid = {0};
-  Program program = k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
-    if (!nothing) d.body(arrays, config.value.get());
+  return k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
+    if (nothing) return;
+    std::vector<AnyRef> strided(arrays.begin(), arrays.end());
+    for (size_t k = 0; k < strided.size(); ++k) strided[k].strides = strides[k];
+    d.body(strided, config.value.get());
   });
+}
+
+Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
+  std::vector<Strides> strides;
+  for (const Shape& shape : shapes) strides.push_back(row_major_strides(shape));
+  Program program = program_for(d, shapes, strides, config);
   auto node = graph_program(program);
   return {std::move(shapes), config, std::move(program), std::move(node)};
+}
+
+/// Checks the arrays of a raw launch; returns the strides of all.
+std::vector<Strides> raw_strides(const Definition& d, const std::vector<RawArray>& arrays) {
+  if (arrays.size() != d.arrays.size())
+    refuse(d, fmt::format("launch takes {} arrays, got {}", d.arrays.size(), arrays.size()));
+  std::vector<Strides> out;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    const RawArray& a = arrays[k];
+    const auto wrong = [&](const std::string& what) { refuse(d, fmt::format("launch: array {} {}", k, what)); };
+    if (a.shape.size() != static_cast<size_t>(d.arrays[k].rank) || !is_static(a.shape))
+      wrong(fmt::format("has {} axes, its shape is {}", d.arrays[k].rank, weft::to_string(a.shape)));
+    if (!a.strides.empty() && a.strides.size() != a.shape.size())
+      wrong(fmt::format("has {} strides for {} axes", a.strides.size(), a.shape.size()));
+    if (num_elements(a.shape) > 0 && !a.data) wrong("has elements, but its pointer is null");
+    if (reinterpret_cast<uintptr_t>(a.data) % static_cast<uintptr_t>(d.arrays[k].dtype.size()) != 0)
+      wrong(fmt::format("does not lie at a multiple of {} bytes, as {} must", d.arrays[k].dtype.size(),
+                        dtype_name(d.arrays[k].dtype)));
+    out.push_back(a.strides.empty() ? row_major_strides(a.shape) : Strides(a.strides));
+    for (size_t axis = 0; axis < a.shape.size(); ++axis)
+      if (d.arrays[k].use != Use::in && out[k][axis] == 0 && a.shape[axis].bound() > 1)
+        wrong("is written, and repeats its elements: give it strides that are not 0");
+  }
+  return out;
 }
 
 }  // namespace
@@ -120,6 +183,7 @@ struct Traced::State {
   Definition definition;
   std::mutex lock;
   std::deque<EntryRef> entries;  // the latest first
+  std::deque<std::shared_ptr<RawEntry>> raw_entries;
 
   EntryRef find(const std::vector<Shape>& shapes, const AnyConfig& config) {
     const std::scoped_lock held(lock);
@@ -139,6 +203,30 @@ struct Traced::State {
     if (entries.size() > most_traced) entries.pop_back();
     return made;
   }
+
+  /// Returns the program of a raw launch, traced now or before.
+  std::shared_ptr<RawEntry> of_raw(const std::vector<RawArray>& arrays, const AnyConfig& config) {
+    if (!config.value) refuse(definition, "has no configuration: give one by .config");
+    std::vector<Strides> strides = raw_strides(definition, arrays);
+    std::vector<Shape> shapes;
+    for (const RawArray& a : arrays) shapes.push_back(a.shape);
+    {
+      const std::scoped_lock held(lock);
+      for (const auto& e : raw_entries)
+        if (e->shapes == shapes && e->strides == strides && same_config(e->config, config)) return e;
+    }
+    Program program = program_for(definition, shapes, strides, config);
+    const graph::KernelWork work = graph::work_of(program.data().kernel, program.programs());
+    double total = work.operations + work.products;
+    for (size_t k = 0; k < shapes.size(); ++k)
+      total += static_cast<double>(num_elements(shapes[k]) * definition.arrays[k].dtype.size());
+    const auto made =
+        std::make_shared<RawEntry>(std::move(shapes), std::move(strides), config, std::move(program), total);
+    const std::scoped_lock held(lock);
+    raw_entries.push_front(made);
+    if (raw_entries.size() > most_traced) raw_entries.pop_back();
+    return made;
+  }
 };
 
 Traced::Traced(Definition definition) : state_(std::make_shared<State>()) {
@@ -154,6 +242,21 @@ std::vector<array> Traced::call(const std::vector<array>& inputs, const AnyConfi
   std::vector<array> out;
   for (graph::Value& v : graph::kernel_call(entry->node, std::move(values))) out.emplace_back(std::move(v));
   return out;
+}
+
+void Traced::launch(const RawStream& stream, const std::vector<RawArray>& arrays, const AnyConfig& config) const {
+  if (!is_available(stream.device))
+    refuse(state_->definition,
+           fmt::format("launch: this machine has no such device: {}", describe_device(stream.device)));
+  const std::shared_ptr<RawEntry> entry = state_->of_raw(arrays, config);
+  std::vector<void*> pointers;
+  for (const RawArray& a : arrays) pointers.push_back(a.data);
+  const target::Segment segment{pointers, {}, entry->program.programs()};
+  if (segment.grid == 0) return;
+  const target::Executable& code = entry->on(stream.device.type == Device::gpu ? stream.device.index : -1);
+  if (const auto* foreign = dynamic_cast<const target::ForeignLaunch*>(&code))
+    return foreign->run_on(stream.handle, segment);
+  code.run(std::span(&segment, 1), entry->work);
 }
 
 Program Traced::program(const std::vector<array>& inputs, const AnyConfig& config) const {

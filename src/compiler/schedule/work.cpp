@@ -29,6 +29,12 @@ Arithmetic group_arithmetic(const Group& group) {
   }
 }
 
+/// Returns "kernel softmax (softmax.cpp:31)".
+std::string name_of(const graph::KernelProgram& kernel) {
+  const std::string name = "kernel " + kernel.kernel.name;
+  return kernel.where.empty() ? name : name + " (" + kernel.where + ")";
+}
+
 /// Walks from a group's results to the memory that it reads, and records the number of elements needed of each node.
 class Walk {
  public:
@@ -72,7 +78,7 @@ class Walk {
       if (is_memory(node) || is_movement(n.op) || n.op == Op::constant || n.op == Op::cast || n.op == Op::stop_gradient)
         continue;
       const std::string name = n.op == Op::reduce      ? std::string(kernel::name(n.attrs->reducer))
-                               : n.attrs->kernel       ? "kernel " + n.attrs->kernel->kernel.name
+                               : n.attrs->kernel       ? name_of(*n.attrs->kernel)
                                : n.op == Op::call      ? n.attrs->call
                                : n.op == Op::composite ? n.attrs->composite->name
                                                        : std::string(graph::row(n.op).name);

@@ -120,7 +120,16 @@ size_t CudaExecutable::most_segments() const {
   return (most_argument_words - 2) / (kernel_.params.size() + kernel_.symbols.size() + 1);
 }
 
+/// Launches into the context's stream. Blocks may start while the last ones of the preceding kernel run: the code waits
+/// for that kernel's writes (render.cpp).
 void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
+  const bool follows = context_->next_follows_a_kernel();
+  launch_on(context_->stream(), entry, grid, arguments,
+            context_->info().major >= 9 && follows && grid <= most_early_programs);
+}
+
+void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments,
+                               bool early_start) const {
   const int64_t blocks = (grid + entry.programs - 1) / entry.programs * entry.cluster;
   if (blocks > INT32_MAX)
     throw_failure("kernel " + kernel_.name, fmt::format("{} blocks are more than a launch may have", blocks));
@@ -128,26 +137,38 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
   config.grid_x = static_cast<unsigned>(blocks);
   config.block_x = static_cast<unsigned>(entry.threads);
   config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
-  config.stream = context_->stream();
-  // Its blocks may start while the last ones of the preceding kernel run: the code waits for that kernel's writes
-  // (render.cpp).
+  config.stream = stream;
   LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
   early.value.programmatic_stream_serialization_allowed = 1;
-  const bool follows = context_->next_follows_a_kernel();
-  if (context_->info().major >= 9 && follows && grid <= most_early_programs)
-    config.attributes = &early, config.attribute_count = 1;
+  if (early_start) config.attributes = &early, config.attribute_count = 1;
   check_result(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
                fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name,
                            context_->name(), blocks, entry.threads, entry.shared_bytes));
 }
 
+namespace {
+
+/// Returns pointers to what a launch of one segment takes: buffers, symbols, and the number of programs.
+std::vector<void*> arguments_of(const Segment& segment) {
+  std::vector<void*> out;
+  for (void* const& p : segment.buffers) out.push_back(const_cast<void**>(&p));
+  for (const int64_t& s : segment.symbols) out.push_back(const_cast<int64_t*>(&s));
+  out.push_back(const_cast<int64_t*>(&segment.grid));
+  return out;
+}
+
+}  // namespace
+
 void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
-  std::vector<void*> arguments;
-  for (void* const& p : segment.buffers) arguments.push_back(const_cast<void**>(&p));
-  for (const int64_t& s : segment.symbols) arguments.push_back(const_cast<int64_t*>(&s));
-  int64_t grid = segment.grid;
-  arguments.push_back(&grid);
-  launch(entry({is_aligned, 1}), grid, arguments.data());
+  launch(entry({is_aligned, 1}), segment.grid, arguments_of(segment).data());
+}
+
+void CudaExecutable::run_on(void* stream, const Segment& segment) const {
+  if (!context_) throw_failure("kernel " + kernel_.name, "there is no device: this target only compiles");
+  if (segment.grid == 0) return;
+  context_->make_current();
+  launch_on(static_cast<StreamHandle>(stream), entry({aligned({&segment, 1}), 1}), segment.grid,
+            arguments_of(segment).data(), false);
 }
 
 void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {

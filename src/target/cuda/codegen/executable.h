@@ -8,6 +8,7 @@
 
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/driver/context.h"
+#include "target/foreign_launch.h"
 #include "target/target.h"
 
 namespace weft::target::cuda {
@@ -41,12 +42,15 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
 void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,
             const std::string& what);
 
-class CudaExecutable final : public Executable, public std::enable_shared_from_this<CudaExecutable> {
+class CudaExecutable final : public Executable,
+                             public ForeignLaunch,
+                             public std::enable_shared_from_this<CudaExecutable> {
  public:
   /// `context`: null without a device. `kernel`: not yet expanded.
   CudaExecutable(KernelCompiler& compiler, Context* context, kernel::Kernel kernel, std::string symbol)
       : compiler_(compiler), context_(context), kernel_(std::move(kernel)), symbol_(std::move(symbol)) {}
   void run(std::span<const Segment> segments, double work) const override;
+  void run_on(void* stream, const Segment& segment) const override;
   /// Starts compiling the entry for launches of `segments` segments with aligned buffers, in the background.
   void begin(size_t segments) const;
   const Entry& entry(const Variant& variant) const;
@@ -62,6 +66,7 @@ class CudaExecutable final : public Executable, public std::enable_shared_from_t
   };
   Slot& slot(const Variant& variant) const;
   void launch(const Entry& entry, int64_t grid, void** arguments) const;
+  void launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments, bool early) const;
   size_t most_segments() const;
   void run_one(const Segment& segment, bool aligned) const;
   void run_many(std::span<const Segment> segments, bool aligned) const;

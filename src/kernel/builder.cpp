@@ -36,9 +36,9 @@ Ref Builder::local(Dtype dtype, int64_t elements, int64_t share) {
   return inst.ref;
 }
 
-Ref Builder::reserve(Dtype dtype, int64_t elements) {
+Ref Builder::reserve(Dtype dtype, int64_t elements, int swizzle) {
   if (elements < 1) refuse("a local buffer has at least one element");
-  kernel_.locals.push_back({dtype, elements});
+  kernel_.locals.push_back({.dtype = dtype, .elements = elements, .swizzle = swizzle});
   Inst inst{.op = Op::alloc};
   inst.number = Number::of_int(elements);
   inst.ref = static_cast<Ref>(kernel_.params.size() + kernel_.locals.size() - 1);

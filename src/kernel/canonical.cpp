@@ -41,7 +41,7 @@ class Renumbering {
     for (Value v : i.results) result.results.push_back(define(v));
     if (!i.results.empty()) result.type = i.type;
     const unsigned fields = info(i.op).fields;
-    if (i.op == Op::matmul) result.type = i.type;
+    if (i.op == Op::matmul || i.op == Op::copy_async) result.type = i.type;
     if (fields & scalar_op_field) result.scalar_op = i.scalar_op;
     if (fields & reducer_field) result.reducer = i.reducer;
     if (fields & number_field) result.number = i.number;
@@ -100,7 +100,7 @@ void hash_block(Hasher& h, const Block& b) {
     h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel).number(i.reverse).number(i.precision);
     hash_list(h, i.axes);
     h.text(i.text);
-    if (i.op == Op::matmul) hash_matmul(h, i);
+    if (i.op == Op::matmul || i.op == Op::copy_async) hash_matmul(h, i);
     hash_list(h, i.strides);
     h.number(i.blocks.size());
     for (const Block& inner : i.blocks) hash_block(h, inner);
@@ -117,7 +117,7 @@ Digest digest(const Kernel& kernel) {
   h.number(k.params.size());
   for (const Param& p : k.params) h.number(p.dtype.val()).number(p.written + 2 * p.constant);
   h.number(k.symbols.size()).number(k.locals.size()).number(k.any_size);
-  for (const Local& l : k.locals) h.number(l.dtype.val()).number(l.elements).number(l.share);
+  for (const Local& l : k.locals) h.number(l.dtype.val()).number(l.elements).number(l.share).number(l.arrivals).number(l.swizzle);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

@@ -28,6 +28,9 @@ class CheckedMemory {
   /// Replaces an element by change(element), as an atomic instruction does, and returns what it was.
   Number update(Ref ref, int64_t index, const std::function<Number(Number)>& change);
 
+  /// Throws where an element lies outside of the buffer.
+  void check(Ref ref, int64_t index) { at(ref, index); }
+  int64_t elements(Ref ref) const { return regions_[static_cast<size_t>(ref)].elements; }
   /// Returns the first element of a parameter that no program has written; -1 where all are.
   int64_t first_unwritten(Ref ref) const;
 

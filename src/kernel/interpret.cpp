@@ -1,5 +1,6 @@
 // Executes tile IR on vectors of Numbers, one program after another, rounding after every operation as the hardware
-// does.
+// does. The roles of a program take turns, in an order that a seed chooses; what they and asynchronous copies may do at
+// the same time is checked by kernel/asynchronous/orders.h.
 #include "kernel/interpret.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "kernel/checked_memory.h"
+#include "kernel/asynchronous/fibers.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
 #include "kernel/tile_values.h"
@@ -31,41 +32,23 @@ std::string text_of(const Tile& tile, const Type& type) {
   return "[" + out + (tile.size() > 16 ? ", …]" : "]");
 }
 
-class Interpreter {
+class Interpreter : public FiberRunner {
  public:
-  Interpreter(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols)
-      : kernel_(kernel), symbols_(symbols), memory_(kernel, buffers), values_(kernel.types.size()) {}
-
-  const CheckedMemory& memory() const { return memory_; }
-
-  void run(int64_t program) {
-    program_ = program;
-    memory_.begin(program);
-    block(kernel_.body);
-  }
+  Interpreter(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
+              uint64_t seed)
+      : FiberRunner(kernel, buffers, seed), symbols_(symbols) {}
 
  private:
-  const Tile& tile(Value v) const { return values_[static_cast<size_t>(v)]; }
-  const Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
-  int64_t whole(Value v) const { return tile(v)[0].i; }
-
-  /// Runs a block and returns the values that its yield carries on.
+  /// Runs a block that computes values from values, and returns what its yield carries on.
   const std::vector<Value>& block(const Block& b) {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::yield) break;
-      try {
-        step(inst);
-      } catch (const MemoryFault& fault) {
-        const SourceLine& source = kernel_.lines[static_cast<size_t>(inst.line)];
-        const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "";
-        throw_failure("kernel " + kernel_.name,
-                      fmt::format("{}program {}: {}: {}", where, program_, print_inst(kernel_, inst), fault.what()));
-      }
+      guarded(&inst, [&] { step(inst); });
     }
     return b.insts.back().args;
   }
 
-  void step(const Inst& inst) {
+  void step(const Inst& inst) override {
     switch (inst.op) {
       case Op::store: return store(inst);
       case Op::scatter:
@@ -73,13 +56,14 @@ class Interpreter {
       case Op::matmul: return matmul(inst);
       case Op::prefetch: return;
       case Op::alloc: return memory_.poison(inst.ref);
-      case Op::loop: return loop(inst);
+      case Op::copy_async: return copy_async(inst);
+      case Op::commit_copies: return orders_->commit(agent_);
+      case Op::wait_copies: return orders_->wait(agent_, inst.number.i);
+      case Op::arrive: return orders_->arrive(agent_, inst.ref, whole(inst.args[0]));
       case Op::when: return when(inst);
       case Op::reduce:
       case Op::scan: return combine(inst);
       case Op::sort: return define(inst.results, sort_values(inst, type(inst.args[0]), arguments(inst)));
-      case Op::branch: return branch(inst);
-      case Op::while_loop: return while_loop(inst);
       case Op::print: return print(inst);
       case Op::assert_: return check_condition(inst);
       default: values_[static_cast<size_t>(inst.results[0])] = compute(inst);
@@ -130,10 +114,6 @@ class Interpreter {
     std::vector<const Tile*> out;
     for (const Value v : inst.args) out.push_back(&tile(v));
     return out;
-  }
-
-  void define(const std::vector<Value>& results, std::vector<Tile> tiles) {
-    for (size_t k = 0; k < results.size(); ++k) values_[static_cast<size_t>(results[k])] = std::move(tiles[k]);
   }
 
   /// Reduces or scans. Low floats are combined in float32 by a reducer, and rounded at the end.
@@ -222,14 +202,14 @@ class Interpreter {
 
   Tile load(const Inst& inst) {
     Tile out(static_cast<size_t>(inst.type.size()), inst.number);
-    slice(inst, inst.type, [&](size_t lane, int64_t address) { out[lane] = memory_.load(inst.ref, address); });
+    slice(inst, inst.type, [&](size_t lane, int64_t address) { out[lane] = load_element(inst, inst.ref, address); });
     return out;
   }
 
   void store(const Inst& inst) {
     const Tile& value = tile(inst.args[0]);
     slice(inst, type(inst.args[0]),
-          [&](size_t lane, int64_t address) { memory_.store(inst.ref, address, value[lane]); });
+          [&](size_t lane, int64_t address) { store_element(inst, address, value[lane]); });
   }
 
   bool masked(Value mask, size_t lane) const { return mask != no_value && tile(mask)[lane].i == 0; }
@@ -237,7 +217,7 @@ class Interpreter {
   Tile gather(const Inst& inst) {
     Tile out(static_cast<size_t>(inst.type.size()), inst.number);
     for (size_t k = 0; k < out.size(); ++k)
-      if (!masked(inst.args[1], k)) out[k] = memory_.load(inst.ref, tile(inst.args[0])[k].i);
+      if (!masked(inst.args[1], k)) out[k] = load_element(inst, inst.ref, tile(inst.args[0])[k].i);
     return out;
   }
 
@@ -245,9 +225,9 @@ class Interpreter {
     const Tile &value = tile(inst.args[0]), &index = tile(inst.args[1]);
     for (size_t k = 0; k < value.size(); ++k) {
       if (masked(inst.args[2], k)) continue;
-      if (inst.op == Op::scatter) memory_.store(inst.ref, index[k].i, value[k]);
+      if (inst.op == Op::scatter) store_element(inst, index[k].i, value[k]);
       else
-        memory_.update(inst.ref, index[k].i, [&](Number old) {
+        update_element(inst, index[k].i, [&](Number old) {
           const Number pair[] = {old, value[k]};
           const Dtype t = ref_dtype(kernel_, inst.ref);
           return round_to(reference(ScalarOp::add, t, pair), t);
@@ -261,7 +241,7 @@ class Interpreter {
     Tile out(value.size(), round_to(Number::of_int(0), inst.type.dtype));
     for (size_t k = 0; k < value.size(); ++k) {
       if (masked(inst.args[first + 2], k)) continue;
-      out[k] = memory_.update(inst.ref, index[k].i, [&](Number old) {
+      out[k] = update_element(inst, index[k].i, [&](Number old) {
         if (inst.op == Op::exchange_memory) return value[k];
         if (inst.op == Op::compare_exchange) return old == tile(inst.args[0])[k] ? value[k] : old;
         const Number pair[] = {old, value[k]};
@@ -269,25 +249,6 @@ class Interpreter {
       });
     }
     return out;
-  }
-
-  void branch(const Inst& inst) {
-    std::vector<Tile> out;
-    for (const Value v : block(inst.blocks[whole(inst.args[0]) != 0 ? 0 : 1])) out.push_back(tile(v));
-    define(inst.results, std::move(out));
-  }
-
-  void while_loop(const Inst& inst) {
-    std::vector<Tile> carried;
-    for (const Value v : inst.args) carried.push_back(tile(v));
-    for (;;) {
-      define(inst.blocks[0].arguments, carried);
-      if (tile(block(inst.blocks[0])[0])[0].i == 0) break;
-      define(inst.blocks[1].arguments, std::move(carried));
-      carried.clear();
-      for (const Value v : block(inst.blocks[1])) carried.push_back(tile(v));
-    }
-    define(inst.results, std::move(carried));
   }
 
   void print(const Inst& inst) const {
@@ -304,23 +265,6 @@ class Interpreter {
       throw MemoryFault(fmt::format("{} (element {})", inst.text, fails - condition.begin()));
   }
 
-  void loop(const Inst& inst) {
-    const int64_t hi = whole(inst.args[1]), by = whole(inst.args[2]);
-    if (by <= 0) throw MemoryFault(fmt::format("the step is {}: it must be positive", by));
-    const Block& body = inst.blocks[0];
-    std::vector<Tile> carried;
-    for (size_t k = 3; k < inst.args.size(); ++k) carried.push_back(tile(inst.args[k]));
-    for (int64_t i = whole(inst.args[0]); i < hi;) {
-      values_[static_cast<size_t>(body.arguments[0])] = {Number::of_int(i)};
-      for (size_t k = 0; k < carried.size(); ++k)
-        values_[static_cast<size_t>(body.arguments[k + 1])] = std::move(carried[k]);
-      const std::vector<Value>& next = block(body);
-      for (size_t k = 0; k < carried.size(); ++k) carried[k] = tile(next[k]);
-      if (__builtin_add_overflow(i, by, &i)) break;
-    }
-    for (size_t k = 0; k < carried.size(); ++k) values_[static_cast<size_t>(inst.results[k])] = std::move(carried[k]);
-  }
-
   void when(const Inst& inst) {
     const Tile& condition = tile(inst.args[0]);
     for (size_t k = 0; k < inst.results.size(); ++k)
@@ -333,12 +277,18 @@ class Interpreter {
         if (holds(condition[lane])) values_[static_cast<size_t>(inst.results[k])][lane] = tile(yielded[k])[lane];
   }
 
-  const Kernel& kernel_;
   std::span<const int64_t> symbols_;
-  CheckedMemory memory_;
-  std::vector<Tile> values_;
-  int64_t program_ = 0;
 };
+
+/// Runs all programs, and checks that they write what is wanted.
+void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols, int64_t grid,
+             std::span<const Ref> results, uint64_t seed) {
+  Interpreter interpreter(kernel, buffers, symbols, seed);
+  for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
+  for (const Ref ref : results)
+    if (const int64_t at = interpreter.memory().first_unwritten(ref); at >= 0)
+      throw_failure("kernel " + kernel.name, fmt::format("no program writes element {} of parameter {}", at, ref));
+}
 
 }  // namespace
 
@@ -352,11 +302,20 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     throw_failure(where, fmt::format("takes {} symbols, not {}", kernel.symbols.size(), symbols.size()));
   for (const HostBuffer& b : buffers)
     if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) throw_failure(where, "a buffer has no memory");
-  Interpreter interpreter(kernel, buffers, symbols);
-  for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
-  for (const Ref ref : results)
-    if (const int64_t at = interpreter.memory().first_unwritten(ref); at >= 0)
-      throw_failure(where, fmt::format("no program writes element {} of parameter {}", at, ref));
+  constexpr uint64_t orders = 3;  // of roles, that are tried
+  if (has_op(kernel.body, [](Op op) { return op == Op::roles; })) {
+    std::vector<std::vector<char>> before;
+    for (size_t k = 0; k < buffers.size(); ++k) {
+      const char* const data = static_cast<const char*>(buffers[k].data);
+      before.emplace_back(data, data + buffers[k].elements * kernel.params[k].dtype.size());
+    }
+    for (uint64_t seed = 1; seed < orders; ++seed) {
+      run_all(kernel, buffers, symbols, grid, results, seed);
+      for (size_t k = 0; k < buffers.size(); ++k)
+        if (kernel.params[k].written) std::copy(before[k].begin(), before[k].end(), static_cast<char*>(buffers[k].data));
+    }
+  }
+  run_all(kernel, buffers, symbols, grid, results, 0);
 }
 
 }  // namespace weft::kernel

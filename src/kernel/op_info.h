@@ -77,6 +77,12 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::when, "when", -1, 1},
     {Op::branch, "branch", -1, 2, 0, Access::none, false},
     {Op::while_loop, "while", -1, 2, 0, Access::none, false},
+    {Op::copy_async, "copy_async", 0, 0, ref_field | matrices_field | strides_field | number_field, Access::writes, false},
+    {Op::commit_copies, "commit_copies", 0, 0, 0, Access::none, false},
+    {Op::wait_copies, "wait_copies", 0, 0, number_field, Access::none, false},
+    {Op::arrive, "arrive", 0, 0, ref_field, Access::updates},
+    {Op::await, "await", 0, 0, ref_field, Access::reads},
+    {Op::roles, "roles", 0, -1, axes_field | strides_field},
     {Op::print, "print", 0, 0, text_field, Access::none, false},
     {Op::assert_, "assert", 0, 0, text_field, Access::none, false},
     {Op::yield, "yield", 0},
@@ -90,5 +96,8 @@ consteval bool ops_in_order() {
 static_assert(ops_in_order(), "every kind of instruction has a row, in the order of the enumeration");
 
 constexpr const OpInfo& info(Op op) { return ops[static_cast<size_t>(op)]; }
+
+/// Returns whether an instruction takes part in asynchronous work, or in what roles do at once.
+constexpr bool is_asynchronous(Op op) { return op >= Op::copy_async && op <= Op::roles; }
 
 }  // namespace weft::kernel

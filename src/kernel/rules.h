@@ -19,6 +19,8 @@ bool is_basic(const Kernel& kernel);
 
 bool is_local(const Kernel& kernel, Ref ref);
 bool is_ref(const Kernel& kernel, Ref ref);
+/// Returns whether the elements of a local buffer are barriers.
+bool is_barrier(const Kernel& kernel, Ref ref);
 Dtype ref_dtype(const Kernel& kernel, Ref ref);
 /// Returns the dtype of the elements of side B (`right`) or A of a matmul.
 Dtype matmul_dtype(const Kernel& kernel, const Inst& matmul, bool right);

@@ -116,6 +116,17 @@ enum class Op : uint8_t {
   while_loop,  // initial values; a block that takes the carried values and yields a bool scalar, and one that takes
                // them and yields the next ones: the second runs while the first yields true. The results are the last
                // values
+  copy_async,  // an offset into the local buffer `ref`, one into the parameter `left`, a limit for each tile axis[, the
+               // place of a barrier in `right`]: copies a tile of `type` between now and the wait for it. `strides`: of
+               // the buffer, then of the parameter. Past the limits `number` is stored. Without a barrier that wait is
+               // wait_copies; with one it is that for the barrier's present phase, which does not end before
+  commit_copies,  // the copies since the last one, without a barrier, become a group
+  wait_copies,    // until all groups but the last `number.i` ones are done
+  arrive,         // the place of a barrier in `ref`: counts as one of the arrivals of its phase
+  await,          // the place of a barrier in `ref`, a phase: until that phase has ended. Phases count from 0 on; the
+                  // phase is the barrier's present one or that before, which at the beginning is -1
+  roles,  // a block for each role: they run at once, each on `axes[k]` warps with `strides[k]` registers a thread (0:
+          // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
   print,       // its arguments as text, after `text`
   assert_,     // condition (bool tile): where it does not hold the launch fails with `text`
   yield,       // ends a block: the values carried on
@@ -162,12 +173,12 @@ struct Inst {
   Number number =
       {};        // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
   Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
-  Ref left = -1, right = -1;       // matmul: A and B
+  Ref left = -1, right = -1;       // matmul: A and B; copy_async: from where, and its barrier
   int axis = 0;                    // cat, reduce, scan, take, sort; shift: by how many lanes; exchange: the bits that
                                    // change; extract: the lane
-  std::vector<int64_t> axes = {};  // permute; slice: where it begins
+  std::vector<int64_t> axes = {};  // permute; slice: where it begins; roles: warps
   std::vector<int64_t> strides = {};       // load, store: elements between neighbours along each tile axis; slice: the
-                                           // steps; matmul: as it says
+                                           // steps; matmul, copy_async: as they say; roles: registers
   MatmulSchedule schedule = {};            // matmul
   std::vector<MatmulSource> sources = {};  // matmul: what its computed sides read, A's before B's
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
@@ -201,6 +212,9 @@ struct Local {
   int64_t elements;
   int64_t share = 0;  // > 0: only iterations of parallel loops touch it, iteration k nothing but the elements from
                       // k·share up to (k + 1)·share, so that each may have its own
+  int64_t arrivals = 0;  // > 0: the elements are barriers, each of whose phases ends with so many arrivals
+  int swizzle = 0;       // bytes (32, 64, 128): in shared memory a chunk of 16 bytes lies where its number in such a
+                         // line is exclusive-or'ed with that of the 128 bytes around it
 };
 
 /// A line of a user's program.
@@ -238,7 +252,9 @@ class Builder {
   Ref param(const std::string& name, Dtype dtype, bool written);
   Ref local(Dtype dtype, int64_t elements, int64_t share = 0);
   /// Declares a local buffer from within any block; its `alloc` stands at the beginning of the kernel.
-  Ref reserve(Dtype dtype, int64_t elements);
+  Ref reserve(Dtype dtype, int64_t elements, int swizzle = 0);
+  /// Declares barriers; each phase of one ends with `arrivals` arrivals.
+  Ref barriers(int64_t count, int64_t arrivals);
   Value symbol(const std::string& name);  // the same name gives the same symbol
   Value program_id();
 
@@ -328,6 +344,27 @@ class Builder {
   std::vector<Value> while_loop(const std::vector<Value>& initial,
                                 const std::function<Value(const std::vector<Value>&)>& condition,
                                 const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
+  /// A copy as Op::copy_async says.
+  struct Copy {
+    Ref from = -1, to = -1;
+    Value from_offset = no_value, to_offset = no_value;
+    std::vector<int64_t> dims = {}, from_strides = {}, to_strides = {};
+    std::vector<Value> limits = {};
+    Number other = {};
+    Ref barrier = -1;
+    Value place = no_value;
+  };
+  void copy_async(const Copy& copy);
+  void commit_copies();
+  void wait_copies(int64_t left);
+  void arrive(Ref barriers, Value place);
+  void await(Ref barriers, Value place, Value phase);
+  /// One of the bodies that run at once.
+  struct Role {
+    int64_t warps = 4, registers = 0;
+    std::function<void()> body;
+  };
+  void roles(const std::vector<Role>& roles);
   void print(const std::string& text, std::vector<Value> values);
   void assert_(Value condition, const std::string& text);
 

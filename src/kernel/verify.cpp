@@ -71,6 +71,28 @@ class Verifier {
     }
   }
 
+  void asynchronous(const Inst& inst) const {
+    if (in_iteration_) refuse(&inst, "parallel loops do not work asynchronously");
+    if (inst.op == Op::roles && in_roles_) refuse(&inst, "roles stand in roles");
+    if (inst.op == Op::copy_async && inst.right >= 0 &&
+        !allocated_[static_cast<size_t>(inst.right) - kernel_.params.size()])
+      refuse(&inst, "the barrier is used before it is made");
+  }
+
+  /// Checks that a role takes no tiles from outside: their elements are spread over other threads.
+  void check_captures(const Inst& roles, const Block& body) {
+    const auto walk = [&](const auto& self, const Block& b) -> void {
+      for (const Inst& inst : b.insts) {
+        for (const Value v : inst.args)
+          if (v != no_value && state_[static_cast<size_t>(v)] == visible && leaves_.count(v) == 0 &&
+              kernel_.types[static_cast<size_t>(v)].rank() > 0)
+            refuse(&roles, fmt::format("a role takes a tile from outside, {}", print_inst(kernel_, inst)));
+        for (const Block& inner : inst.blocks) self(self, inner);
+      }
+    };
+    walk(walk, body);
+  }
+
   void block(const Block& b, const std::vector<Type>& yields, bool outermost) {
     std::vector<Value> scope;
     for (Value v : b.arguments) define(nullptr, v, scope);
@@ -79,6 +101,7 @@ class Verifier {
       for (Value v : inst.args) use(inst, v);
       if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(&inst, wrong);
       if (touches_memory(inst.op)) allocation(inst, outermost);
+      if (is_asynchronous(inst.op)) asynchronous(inst);
       if (inst.op == Op::yield) {
         if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
         check_yield(inst, yields);
@@ -92,6 +115,7 @@ class Verifier {
       nested(inst);
       if (parallel) in_iteration_ = false;
       for (Value v : inst.results) define(&inst, v, scope);
+      if (inst.op == Op::constant || inst.op == Op::arange) leaves_.insert(inst.results[0]);
     }
     for (Value v : scope) state_[static_cast<size_t>(v)] = left;
   }
@@ -124,6 +148,14 @@ class Verifier {
       for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
       block(inst.blocks[0], inst.op == Op::branch ? values : std::vector<Type>{{bool_, {}}}, false);
       block(inst.blocks[1], values, false);
+    }
+    if (inst.op == Op::roles) {
+      in_roles_ = true;
+      for (const Block& b : inst.blocks) {
+        block(b, {}, false);
+        check_captures(inst, b);
+      }
+      in_roles_ = false;
     }
     if (inst.op == Op::matmul)
       for (const Block& b : inst.blocks) {
@@ -183,7 +215,8 @@ class Verifier {
   std::vector<bool> allocated_;
   std::vector<int64_t> by_constant_;
   Value iterations_ = no_value;  // the number of iterations of parallel loops
-  bool in_iteration_ = false;
+  bool in_iteration_ = false, in_roles_ = false;
+  std::set<Value> leaves_;  // constants and counts
   bool wrote_ = false;  // a parameter was written outside of parallel iterations
 };
 

@@ -90,6 +90,7 @@ class Batching {
       case kernel::Op::atomic:
       case kernel::Op::exchange_memory: move(1, inst.ref); break;
       case kernel::Op::compare_exchange: move(2, inst.ref); break;
+      case kernel::Op::copy_async: move(1, inst.left); break;
       case kernel::Op::matmul: throw_internal("kernel", "a user's kernel has a matmul");
       default: break;
     }

@@ -66,6 +66,7 @@ class Count {
       case kernel::Op::when:
       case kernel::Op::while_loop:
       case kernel::Op::branch:
+      case kernel::Op::roles:
         for (const kernel::Block& inner : inst.blocks) block(inner, times);
         return;
       default: return;

@@ -65,6 +65,7 @@ Trace::Variable& variable(Trace& t, uint64_t trace, size_t slot, Line at) {
 
 Any Cell::get(Line at) const {
   Trace& t = Trace::current("Mut", at, true);
+  t.check_role_variable(slot_, at);
   return t.any(variable(t, trace_, slot_, at).value);
 }
 

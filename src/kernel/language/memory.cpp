@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "kernel/language/trace.h"
+#include "weft/kernel/erased_async.h"
 
 namespace weft::k {
 
@@ -316,21 +317,71 @@ Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any
                                          mask_of(t, "compare_exchange", {.mask = mask}, dims, to.mask, at)));
 }
 
-AnyRef scratch(Dtype dtype, const Dims& dims, Line at) {
-  Trace& t = Trace::current("scratch", at);
-  check_dtype(t, "scratch", dtype, at);
-  if (t.in_nested_block()) t.refuse(at, "scratch: it is made in a loop or a condition: declare it before");
+namespace {
+
+/// Returns a buffer of the program. `gap`: elements between rows; `swizzle`: as of kernel::Local.
+AnyRef buffer_of_program(std::string_view what, Dtype dtype, const Dims& dims, int64_t gap, int swizzle, Line at) {
+  Trace& t = Trace::current(what, at);
+  check_dtype(t, what, dtype, at);
+  if (t.in_nested_block())
+    t.refuse(at, fmt::format("{}: it is made in a loop or a condition: declare it before", what));
   AnyRef out{-1, t.serial, dtype, 0, dims, Dims(dims.size(), 1)};
   int64_t elements = 1;
   for (size_t k = dims.size(); k-- > 0;) {
     out.strides[k] = elements;
-    if (dims[k] < 1 || __builtin_mul_overflow(elements, dims[k], &elements))
-      t.refuse(at, fmt::format("scratch: extents are positive and their product is small, not [{}]: give 1 or more",
+    const bool rows = k + 1 == dims.size() && k > 0;
+    if (dims[k] < 1 || __builtin_mul_overflow(elements, dims[k], &elements) ||
+        __builtin_add_overflow(elements, rows ? gap : 0, &elements))
+      t.refuse(at, fmt::format("{}: extents are positive and their product is small, not [{}]: give 1 or more", what,
                                fmt::join(dims, ",")));
   }
+  const int64_t block = int64_t{8} * swizzle / dtype.size();  // elements that are exchanged with each other
+  if (block > 0) elements = (elements + block - 1) / block * block;
   t.at(at);
-  out.param = t.builder.reserve(dtype, elements);  // before the loops of sequential axes
+  out.param = t.builder.reserve(dtype, elements, swizzle);  // before the loops of sequential axes
   return out;
+}
+
+}  // namespace
+
+AnyRef scratch(Dtype dtype, const Dims& dims, Line at) { return buffer_of_program("scratch", dtype, dims, 0, 0, at); }
+
+AnyRef shared(Dtype dtype, const Dims& dims, SharedLayout layout, Line at) {
+  constexpr int swizzles[] = {0, 0, 32, 64, 128};
+  const bool padded = layout == SharedLayout::padded;
+  return buffer_of_program("shared", dtype, dims, padded ? 16 / dtype.size() : 0,
+                           swizzles[static_cast<size_t>(layout)], at);
+}
+
+void copy_async(const AnyRef& to, std::span<const Span> to_spans, const AnyRef& from, std::span<const Span> from_spans,
+                Scalar other, const AnyBarriers& barriers, const Any& place, Line at) {
+  Trace& t = Trace::current("copy_async", at);
+  Slice into(t, "copy_async", to, to_spans, at), out_of(t, "copy_async", from, from_spans, at);
+  if (static_cast<size_t>(to.param) < t.params.size() || static_cast<size_t>(from.param) >= t.params.size())
+    t.refuse(at, "copy_async: copies go from an array to a buffer made by shared(): exchange or replace the operands");
+  if (!(to.dtype == from.dtype) || into.dims() != out_of.dims())
+    t.refuse(at, fmt::format("copy_async: {}[{}] is copied to {}[{}]: give both slices one dtype and one shape",
+                             dtype_name(from.dtype), fmt::join(out_of.dims(), ","), dtype_name(to.dtype),
+                             fmt::join(into.dims(), ",")));
+  kernel::Builder& b = t.at(at);
+  const std::vector<Value> ends = into.plain() ? into.limits() : std::vector<Value>{kernel::no_value};
+  if (!into.plain() || std::any_of(ends.begin(), ends.end(), [](Value v) { return v != kernel::no_value; }))
+    t.refuse(at, fmt::format("copy_async: the slice of [{}] may leave the shared buffer: keep it inside, or say so by "
+                             "assume_range",
+                             fmt::join(to.dims, ",")));
+  if (!out_of.plain())
+    t.refuse(at, fmt::format("copy_async: the slice of [{}] may begin before the array: begin at 0 or later, or say so "
+                             "by assume_range",
+                             fmt::join(from.dims, ",")));
+  kernel::Builder::Copy copy{.from = from.param, .to = to.param};
+  copy.from_offset = out_of.offset(), copy.to_offset = into.offset();
+  copy.dims = into.dims(), copy.from_strides = out_of.strides(), copy.to_strides = into.strides();
+  copy.limits = out_of.limits(), copy.other = element_of(other, from.dtype);
+  if (place) {
+    if (barriers.trace != t.serial) t.refuse(at, "copy_async: a barrier of another kernel is used: make one here");
+    copy.barrier = barriers.buffer, copy.place = t.value(place, at);
+  }
+  b.copy_async(copy);
 }
 
 AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernel/asynchronous/check_waits.h"
 #include "kernel/interpret.h"
 #include "kernel/language/trace.h"
 
@@ -105,6 +106,10 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   auto data = std::make_shared<Program::Data>();
   data->kernel = without_unchanged(t.builder.finish());
   data->kernel.any_size = true;
+  if (const auto wrong = kernel::wrong_waits(data->kernel)) {
+    const kernel::SourceLine& line = data->kernel.lines[static_cast<size_t>(wrong->line)];
+    t.refuse({line.file, line.line}, wrong->text);
+  }
   data->params = t.params;
   data->programs = programs;
   return Program(std::move(data));

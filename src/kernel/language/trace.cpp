@@ -103,8 +103,10 @@ Value Trace::value(const Any& v, Line at) const {
     refuse(at,
            "a value of another kernel, or of another thread's, is used: values live within the trace that made them: "
            "compute it anew in this kernel");
-  if (std::find(open_.begin(), open_.end(), v.block()) == open_.end())
+  const auto block = std::find(open_.begin(), open_.end(), v.block());
+  if (block == open_.end())
     refuse(at, "a value that a loop or a condition made is used after it: carry it in a Mut");
+  check_role(v.id(), static_cast<size_t>(block - open_.begin()), at);
   return v.id();
 }
 
@@ -157,6 +159,26 @@ void Trace::in_combine(const std::function<void()>& body) {
   const bool before = std::exchange(combining_, true);
   in_block(body);
   combining_ = before;
+}
+
+void Trace::in_role(const std::function<void()>& body) {
+  const std::vector<size_t> outside = living();
+  for (const size_t k : outside) cells[k].lives = false;  // loops in the role do not carry them
+  role_block_ = open_.size(), role_cells_ = cells.size();
+  in_block(body);
+  role_block_ = role_cells_ = 0;
+  for (const size_t k : outside) cells[k].lives = true;
+}
+
+void Trace::check_role(Value v, size_t depth, Line at) const {
+  if (depth < role_block_ && builder.type(v).rank() > 0)
+    refuse(at, fmt::format("a role uses the tile {} from outside: its warps do not hold it: make it in the role, or "
+                           "pass it through shared memory",
+                           text(builder.type(v))));
+}
+
+void Trace::check_role_variable(size_t slot, Line at) const {
+  if (slot < role_cells_) check_role(cells[slot].value, 0, at);
 }
 
 void Trace::in_body(const std::function<void()>& body) {

@@ -73,6 +73,12 @@ class Trace {
     bool left = false;  // the block that made it is closed
   };
   std::vector<Variable> cells;
+  /// Runs the body of a role in a block of its own, which takes no tiles from outside.
+  void in_role(const std::function<void()>& body);
+  bool in_role() const { return role_block_ > 0; }
+  /// Throws where a role uses a tile that was made outside of it, in a block or in a variable.
+  void check_role(kernel::Value v, size_t depth, Line at) const;
+  void check_role_variable(size_t slot, Line at) const;
 
  private:
   std::vector<Known> known_;          // by value
@@ -80,6 +86,7 @@ class Trace {
   uint32_t blocks_ = 0;
   size_t outer_ = 1;  // open blocks around the user's function
   bool combining_ = false;
+  size_t role_block_ = 0, role_cells_ = 0;  // open blocks and variables outside of the role; 0: in none
   std::vector<std::pair<kernel::Value, Known>> learned_;  // what was known before, for the end of a block
   Line last_;                                             // of the last instruction that has one
 };

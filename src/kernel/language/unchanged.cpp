@@ -114,7 +114,7 @@ class Cleaner {
     const kernel::OpInfo& row = kernel::info(inst.op);
     if (row.access == kernel::Access::writes || row.access == kernel::Access::updates) return true;
     if (inst.op == Op::alloc || inst.op == Op::yield || inst.op == Op::print || inst.op == Op::assert_ ||
-        inst.op == Op::prefetch || inst.op == Op::while_loop)
+        inst.op == Op::prefetch || inst.op == Op::while_loop || kernel::is_asynchronous(inst.op))
       return true;
     return std::any_of(inst.blocks.begin(), inst.blocks.end(), [](const Block& b) {
       return std::any_of(b.insts.begin(), b.insts.end(),

@@ -15,16 +15,29 @@
 
 namespace weft::kernel {
 
+namespace {
+
+bool has_roles(const Inst& inst) {
+  return inst.op == Op::roles || std::any_of(inst.blocks.begin(), inst.blocks.end(), [](const Block& b) {
+           return std::any_of(b.insts.begin(), b.insts.end(), has_roles);
+         });
+}
+
+}  // namespace
+
 Legalizer::Legalizer(const Kernel& kernel, const VectorRegisters& registers)
     : from_(kernel), registers_(registers), b_(kernel.name), is_stored_(stored_values(kernel)),
       held_(kernel.types.size()), uses_(kernel.types.size(), 0) {
   count_uses(kernel.body);
+  has_roles_ = std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(), has_roles);
 }
 
 Kernel Legalizer::run() {
   for (const Param& p : from_.params) b_.param(p.name, p.dtype, p.written);
   for (const std::string& s : from_.symbols) b_.symbol(s);
-  for (const Local& l : from_.locals) b_.reserve(l.dtype, l.elements);
+  for (const Local& l : from_.locals)
+    if (l.arrivals > 0) b_.barriers(l.elements, l.arrivals);
+    else b_.reserve(l.dtype, l.elements);
   block(from_.body);
   Kernel out = b_.finish();
   for (size_t k = 0; k < out.params.size(); ++k) out.params[k].constant = from_.params[k].constant;
@@ -50,6 +63,7 @@ void Legalizer::block(const Block& b) {
 }
 
 void Legalizer::visit(const Inst& inst) {
+  if (is_asynchronous(inst.op)) return asynchronous(inst);
   switch (inst.op) {
     case Op::alloc: return;
     case Op::prefetch: return b_.prefetch(inst.ref, scalar(inst.args[0]), inst.number.i);

@@ -60,6 +60,9 @@ class Legalizer {
   void while_loop(const Inst& inst);
   void branch(const Inst& inst);
   void when(const Inst& inst);
+  // asynchronous.cpp
+  void asynchronous(const Inst& inst);
+  void copy(const Inst& inst);
   std::vector<Value> scalars(const std::vector<Value>& list) const;
   std::vector<Ref> carried_buffers(std::span<const Value> initial);
   void carry_tiles(std::span<const Value> arguments, const std::vector<Ref>& buffers);
@@ -128,6 +131,7 @@ class Legalizer {
 
   const Kernel& from_;
   VectorRegisters registers_;
+  bool has_roles_ = false;
   Builder b_;
   std::vector<char> is_stored_;
   std::vector<Held> held_;                 // by value of the source

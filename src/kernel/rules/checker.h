@@ -37,6 +37,7 @@ struct Rules {
   }
   bool memory(Dtype t) {
     return require(is_ref(kernel, inst.ref), "the reference names no parameter or local buffer") &&
+           require(!is_barrier(kernel, inst.ref), "barriers are no memory that is read or written") &&
            require(ref_dtype(kernel, inst.ref) == t, "the dtype differs from the buffer's");
   }
   void writable() {
@@ -64,6 +65,8 @@ struct Rules {
   void indexed(const Type& tile, size_t index);
   void loop();
   void when();
+  void asynchronous();
+  void copy();
   void leaf();
   void movement();
   void access();

@@ -45,6 +45,8 @@ bool Rules::shape_of_inst() {
   if (inst.op == Op::matmul)
     return require(inst.blocks.size() == size_t{inst.left < 0} + size_t{inst.right < 0},
                    "a block for each computed side is wanted");
+  if (inst.op == Op::roles)
+    return require(!inst.blocks.empty() && inst.blocks.size() == inst.axes.size(), "a body for each role is wanted");
   if (row.blocks < 0) return require(inst.blocks.size() <= 1, "one body at most is wanted");
   return require(inst.blocks.size() == static_cast<size_t>(row.blocks), row.blocks == 1 ? "one body is wanted"
                                                                         : row.blocks    ? "two bodies are wanted"
@@ -308,6 +310,12 @@ void Rules::check() {
     case Op::assert_:
       if (args(1)) require(arg(0).dtype == bool_, "the condition is a bool");
       return;
+    case Op::copy_async:
+    case Op::commit_copies:
+    case Op::wait_copies:
+    case Op::arrive:
+    case Op::await:
+    case Op::roles: return asynchronous();
     case Op::yield: args(inst.args.size()); return;
     default: require(false, "there is no such instruction");
   }

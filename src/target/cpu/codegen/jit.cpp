@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "kernel/scalar.h"
 #include "target/cpu/codegen/report.h"
+#include "target/cpu/codegen/roles.h"
 
 namespace weft::target {
 namespace {
@@ -72,6 +73,9 @@ const auto library_symbols = std::to_array<Symbol>({
     {"free", address<void(void*)>(&::free)},
     {"weft_print", address<void(const char*, int64_t, const int64_t*)>(&print_values)},
     {"weft_fail", address<void(const char*)>(&report_failure)},
+    {"weft_arrive", address<void(int64_t*, int64_t)>(&arrive_at_barrier)},
+    {"weft_await", address<void(const int64_t*, int64_t, const char*)>(&await_phase)},
+    {"weft_roles", address<void(RoleBody const*, int64_t, void*)>(&run_roles)},
 });
 
 template <size_t... k>

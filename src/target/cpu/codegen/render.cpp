@@ -6,6 +6,7 @@
 #include <llvm-c/Analysis.h>
 
 #include "base/error.h"
+#include "kernel/rules.h"
 #include "target/cpu/codegen/renderer.h"
 
 namespace weft::target {
@@ -40,16 +41,21 @@ void Renderer::declare(const std::string& symbol) {
   IrType args[] = {ir_.ptr, ir_.ptr, ir_.i64, ir_.i64};
   ir_.function =
       LLVMAddFunction(ir_.module, symbol.c_str(), LLVMFunctionType(LLVMVoidTypeInContext(ir_.context), args, 4, 0));
-  ir_.attribute("nounwind");
-  ir_.attribute("target-cpu", isa_.cpu);
-  ir_.attribute("target-features", isa_.features);
-  ir_.attribute("prefer-vector-width", std::to_string(isa_.vector_bits));
+  attributes();
   for (unsigned k : {1u, 2u})
     for (const char* name : {"noalias", "readonly"})
       LLVMAddAttributeAtIndex(
           ir_.function, k,
           LLVMCreateEnumAttribute(ir_.context,
                                   LLVMGetEnumAttributeKindForName(name, std::char_traits<char>::length(name)), 0));
+}
+
+/// Gives the function the attributes that all functions of a kernel have.
+void Renderer::attributes() {
+  ir_.attribute("nounwind");
+  ir_.attribute("target-cpu", isa_.cpu);
+  ir_.attribute("target-features", isa_.features);
+  ir_.attribute("prefer-vector-width", std::to_string(isa_.vector_bits));
 }
 
 // Loads pointers and symbols once, on entry. A parameter that is not written never aliases one that is, so alias scopes
@@ -163,7 +169,12 @@ void Renderer::instruction(const Inst& inst) {
     case Op::scatter: scatter(inst); return;
     case Op::atomic_add: atomic_add(inst); return;
     case Op::prefetch: prefetch(inst); return;
-    case Op::alloc: return;  // allocated on entry
+    case Op::alloc:  // allocated on entry
+      if (is_barrier(kernel_, inst.ref)) make_barriers(inst);
+      return;
+    case Op::arrive: arrive(inst); return;
+    case Op::await: await(inst); return;
+    case Op::roles: roles(inst); return;
     case Op::loop: loop(inst); return;
     case Op::when: when(inst); return;
     case Op::branch: branch(inst); return;

@@ -23,6 +23,7 @@ class Renderer {
  private:
   // render.cpp: the function, regions, and the instructions that are one line each
   void declare(const std::string& symbol);
+  void attributes();
   void enter();
   void make_local(size_t index);
   void programs();
@@ -45,6 +46,14 @@ class Renderer {
   IrValue update_lane(const kernel::Inst& inst, Dtype t, IrValue address, IrValue value, IrValue expected);
   void print(const kernel::Inst& inst);
   void check_condition(const kernel::Inst& inst);
+
+  // render_roles.cpp
+  void make_barriers(const kernel::Inst& alloc);
+  void arrive(const kernel::Inst& inst);
+  void await(const kernel::Inst& inst);
+  void roles(const kernel::Inst& inst);
+  IrValue role(const kernel::Block& body, const std::string& name, std::vector<IrValue*> captured);
+  void collect_captured(const kernel::Block& body, std::vector<IrValue*>& captured);
 
   // render_scalar.cpp
   void scalar(const kernel::Inst& inst);
@@ -147,6 +156,7 @@ class Renderer {
   std::map<std::pair<int, bool>, IrValue> spares_;
   std::map<int64_t, IrValue> spare_rows_;  // by bytes
   IrValue written_scope_ = nullptr;
+  int roles_ = 0;  // that were rendered
 };
 
 }  // namespace weft::target

@@ -1,0 +1,154 @@
+#include "kernel/asynchronous/fibers.h"
+
+#include <utility>
+
+namespace weft::kernel {
+
+FiberRunner::FiberRunner(const Kernel& kernel, std::span<const HostBuffer> buffers, uint64_t seed)
+    : kernel_(kernel), memory_(kernel, buffers), values_(kernel.types.size()), random_(seed) {
+  if (has_op(kernel.body, is_asynchronous)) orders_ = std::make_unique<Orders>(kernel, memory_);
+}
+
+void FiberRunner::run(int64_t program) {
+  program_ = program;
+  memory_.begin(program);
+  if (orders_) orders_->begin();
+  Fiber fiber{0, {{&kernel_.body}}};
+  if (!go(fiber)) stuck({&fiber, 1});
+  if (orders_) guarded(nullptr, [&] { orders_->finish(); });
+}
+
+/// Runs a fiber until it ends (true), or waits for others or gives way to them (false).
+bool FiberRunner::go(Fiber& fiber) {
+  agent_ = fiber.agent;
+  while (!fiber.frames.empty()) {
+    Frame& top = fiber.frames.back();
+    const Inst& inst = top.block->insts[top.next];
+    bool goes_on = true;
+    guarded(&inst, [&] {
+      if (inst.op != Op::yield) return void(goes_on = enter(fiber, inst));
+      leave(fiber);
+      ++steps_;
+    });
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+/// Begins a block, or runs an instruction without one. False: the fiber waits, and tries it again, or gives way.
+bool FiberRunner::enter(Fiber& fiber, const Inst& inst) {
+  if (inst.op == Op::await) {
+    if (!orders_->await(agent_, inst.ref, whole(inst.args[0]), whole(inst.args[1]))) return false;
+    ++fiber.frames.back().next, ++steps_;
+    return true;
+  }
+  if (inst.op == Op::roles) roles(inst);  // before the program's own place changes: its roles may fail
+  ++fiber.frames.back().next, ++steps_;
+  const auto begin = [&](const Block& b) { fiber.frames.push_back({&b, &inst}); };
+  switch (inst.op) {
+    case Op::roles: return true;
+    case Op::loop: return begin_loop(fiber, inst), true;
+    case Op::branch: return begin(inst.blocks[whole(inst.args[0]) != 0 ? 0 : 1]), true;
+    case Op::while_loop: return define(inst.blocks[0].arguments, copies(inst.args)), begin(inst.blocks[0]), true;
+    case Op::when:
+      if (!inst.results.empty()) break;
+      if (whole(inst.args[0]) != 0) begin(inst.blocks[0]);
+      return true;
+    default: break;
+  }
+  step(inst);
+  // Where roles may disturb each other, they do so in some order.
+  return fiber.agent == 0 || !is_asynchronous(inst.op) || random_() % 2 == 0;
+}
+
+/// Ends a block: a loop goes on, other instructions have their results.
+void FiberRunner::leave(Fiber& fiber) {
+  const Frame frame = fiber.frames.back();
+  fiber.frames.pop_back();
+  const std::vector<Value>& yielded = frame.block->insts.back().args;
+  if (!frame.owner) return;
+  const Inst& inst = *frame.owner;
+  switch (inst.op) {
+    case Op::loop: return next_iteration(fiber, frame, copies(yielded));
+    case Op::while_loop:
+      if (frame.block == &inst.blocks[1]) {
+        define(inst.blocks[0].arguments, copies(yielded));
+        return fiber.frames.push_back({&inst.blocks[0], &inst});
+      }
+      if (whole(yielded[0]) == 0) return define(inst.results, copies(inst.blocks[0].arguments));
+      define(inst.blocks[1].arguments, copies(inst.blocks[0].arguments));
+      return fiber.frames.push_back({&inst.blocks[1], &inst});
+    case Op::branch: return define(inst.results, copies(yielded));
+    default: return;
+  }
+}
+
+void FiberRunner::begin_loop(Fiber& fiber, const Inst& inst) {
+  Frame frame{&inst.blocks[0], &inst, 0, whole(inst.args[0]), whole(inst.args[1]), whole(inst.args[2])};
+  if (frame.by <= 0) throw MemoryFault(fmt::format("the step is {}: it must be positive", frame.by));
+  iterate(fiber, frame, copies(std::span(inst.args).subspan(3)), frame.i < frame.hi);
+}
+
+void FiberRunner::next_iteration(Fiber& fiber, Frame frame, std::vector<TileValue> carried) {
+  const bool over = __builtin_add_overflow(frame.i, frame.by, &frame.i) || frame.i >= frame.hi;
+  frame.next = 0;
+  iterate(fiber, frame, std::move(carried), !over);
+}
+
+void FiberRunner::iterate(Fiber& fiber, const Frame& frame, std::vector<TileValue> carried, bool goes_on) {
+  if (!goes_on) return define(frame.owner->results, std::move(carried));
+  const std::span<const Value> arguments(frame.block->arguments);
+  values_[static_cast<size_t>(arguments[0])] = {Number::of_int(frame.i)};
+  define(arguments.subspan(1), std::move(carried));
+  fiber.frames.push_back(frame);
+}
+
+/// Runs the roles of a program to their ends, in turns of a random order.
+void FiberRunner::roles(const Inst& inst) {
+  orders_->fork(inst.blocks.size());
+  std::vector<Fiber> fibers;
+  for (const Block& b : inst.blocks) fibers.push_back({fibers.size() + 1, {{&b}}});
+  while (!fibers.empty()) {
+    std::shuffle(fibers.begin(), fibers.end(), random_);
+    const uint64_t before = steps_;
+    for (Fiber& f : fibers) go(f);
+    if (steps_ == before) stuck(fibers);
+    std::erase_if(fibers, [](const Fiber& f) { return f.frames.empty(); });
+  }
+  orders_->join();
+  agent_ = 0;
+}
+
+/// Reports that nobody can go on.
+void FiberRunner::stuck(std::span<const Fiber> fibers) const {
+  std::vector<std::string> all;
+  for (const Fiber& f : fibers) {
+    if (f.frames.empty()) continue;
+    const Inst& inst = f.frames.back().block->insts[f.frames.back().next];
+    all.push_back(fmt::format("{} waits at {} for {}", Orders::name(f.agent), orders_->where(inst),
+                              orders_->awaited(inst.ref, whole(inst.args[0]), whole(inst.args[1]))));
+  }
+  std::sort(all.begin(), all.end());
+  throw_failure("kernel " + kernel_.name, fmt::format("program {}: deadlock: {}", program_, fmt::join(all, "; ")));
+}
+
+/// Begins a copy: which elements it takes where.
+void FiberRunner::copy_async(const Inst& inst) {
+  const auto rank = static_cast<size_t>(inst.type.rank());
+  std::vector<std::pair<int64_t, int64_t>> elements;
+  each_element(inst.type.dims, [&](size_t, const std::vector<int64_t>& position) {
+    int64_t to = whole(inst.args[0]), from = whole(inst.args[1]);
+    bool inside = true;
+    for (size_t k = 0; k < rank; ++k) {
+      const Value limit = inst.args[2 + k];
+      inside = inside && (limit == no_value || position[k] < whole(limit));
+      to += position[k] * inst.strides[k], from += position[k] * inst.strides[rank + k];
+    }
+    memory_.check(inst.ref, to);
+    if (inside) memory_.check(inst.left, from);
+    elements.emplace_back(to, inside ? from : -1);
+  });
+  orders_->copy(agent_, inst, std::move(elements), inst.right < 0 ? 0 : whole(inst.args.back()));
+}
+
+}  // namespace weft::kernel

@@ -1,0 +1,125 @@
+#pragma once
+// Runs the blocks of a kernel for the interpreter: control flow, roles, which take turns in an order that a seed
+// chooses, and the accesses that asynchronous work may disturb. What single instructions compute is the interpreter's.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernel/asynchronous/orders.h"
+#include "kernel/checked_memory.h"
+#include "kernel/op_info.h"
+#include "kernel/rules.h"
+#include "kernel/tile_values.h"
+
+namespace weft::kernel {
+
+/// Returns whether a block has an instruction of a kind, at any depth.
+template <class Is>
+bool has_op(const Block& b, const Is& is) {
+  return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& i) {
+    return is(i.op) || std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& inner) { return has_op(inner, is); });
+  });
+}
+
+/// A block that is being run: its next instruction, and of a loop the counter.
+struct Frame {
+  const Block* block = nullptr;
+  const Inst* owner = nullptr;
+  size_t next = 0;
+  int64_t i = 0, hi = 0, by = 0;
+};
+
+/// What runs by itself: a program, or one of its roles.
+struct Fiber {
+  Agent agent = 0;
+  std::vector<Frame> frames = {};
+};
+
+class FiberRunner {
+ public:
+  FiberRunner(const Kernel& kernel, std::span<const HostBuffer> buffers, uint64_t seed);
+  FiberRunner(const FiberRunner&) = delete;
+  FiberRunner& operator=(const FiberRunner&) = delete;
+  virtual ~FiberRunner() = default;
+
+  const CheckedMemory& memory() const { return memory_; }
+  /// Runs a program from begin to end.
+  void run(int64_t program);
+
+ protected:
+  using Tile = TileValue;
+  /// Runs an instruction that has no blocks, or whose blocks compute values from values.
+  virtual void step(const Inst& inst) = 0;
+
+  const Tile& tile(Value v) const { return values_[static_cast<size_t>(v)]; }
+  const Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
+  int64_t whole(Value v) const { return tile(v)[0].i; }
+
+  /// Runs `body`; a fault names the kernel, the line and the instruction.
+  template <class Body>
+  void guarded(const Inst* inst, const Body& body) const {
+    try {
+      body();
+    } catch (const MemoryFault& fault) {
+      const SourceLine& source = kernel_.lines[inst ? static_cast<size_t>(inst->line) : 0];
+      const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "",
+                        text = inst ? print_inst(kernel_, *inst) + ": " : "";
+      throw_failure("kernel " + kernel_.name, fmt::format("{}program {}: {}{}", where, program_, text, fault.what()));
+    }
+  }
+
+  void define(std::span<const Value> results, std::vector<Tile> tiles) {
+    for (size_t k = 0; k < results.size(); ++k) values_[static_cast<size_t>(results[k])] = std::move(tiles[k]);
+  }
+
+  std::vector<Tile> copies(std::span<const Value> list) const {
+    std::vector<Tile> out;
+    for (const Value v : list) out.push_back(tile(v));
+    return out;
+  }
+
+  /// Accesses of memory, which asynchronous work may disturb.
+  Number load_element(const Inst& inst, Ref ref, int64_t index) {
+    if (orders_) orders_->read(agent_, inst, ref, index);
+    return memory_.load(ref, index);
+  }
+  void store_element(const Inst& inst, int64_t index, Number v) {
+    if (orders_) orders_->write(agent_, inst, inst.ref, index);
+    memory_.store(inst.ref, index, v);
+  }
+
+  Number update_element(const Inst& inst, int64_t index, const std::function<Number(Number)>& change) {
+    if (orders_) orders_->read(agent_, inst, inst.ref, index);
+    return memory_.update(inst.ref, index, change);
+  }
+  void copy_async(const Inst& inst);
+
+  const Kernel& kernel_;
+  CheckedMemory memory_;
+  std::vector<Tile> values_;
+  std::unique_ptr<Orders> orders_;  // of a kernel that works asynchronously
+  Agent agent_ = 0;                 // that runs
+  int64_t program_ = 0;
+
+ private:
+  bool go(Fiber& fiber);
+  bool enter(Fiber& fiber, const Inst& inst);
+  void leave(Fiber& fiber);
+  void begin_loop(Fiber& fiber, const Inst& inst);
+  void next_iteration(Fiber& fiber, Frame frame, std::vector<Tile> carried);
+  void iterate(Fiber& fiber, const Frame& frame, std::vector<Tile> carried, bool goes_on);
+  void roles(const Inst& inst);
+  [[noreturn]] void stuck(std::span<const Fiber> fibers) const;
+
+  std::mt19937_64 random_;
+  uint64_t steps_ = 0;  // that were made
+};
+
+}  // namespace weft::kernel

@@ -1,0 +1,39 @@
+// Asynchronous work on CPUs: a copy is done where it begins, so that nobody waits for it. Barriers order roles, which
+// the target runs as fibers; without roles nothing happens at once, and they order nothing.
+#include "kernel/legalize/legalizer.h"
+
+#include <utility>
+
+namespace weft::kernel {
+
+void Legalizer::asynchronous(const Inst& inst) {
+  switch (inst.op) {
+    case Op::copy_async: return copy(inst);
+    case Op::arrive: return has_roles_ ? b_.arrive(inst.ref, scalar(inst.args[0])) : void();
+    case Op::await: return has_roles_ ? b_.await(inst.ref, scalar(inst.args[0]), scalar(inst.args[1])) : void();
+    case Op::roles: {
+      std::vector<Builder::Role> all;
+      for (size_t k = 0; k < inst.blocks.size(); ++k)
+        all.push_back({inst.axes[k], inst.strides[k], [this, &body = inst.blocks[k]] {
+                         in_frame([&] { block(body); });
+                       }});
+      return b_.roles(all);
+    }
+    default: return;
+  }
+}
+
+void Legalizer::copy(const Inst& inst) {
+  const auto rank = static_cast<std::ptrdiff_t>(inst.type.rank());
+  const auto middle = inst.strides.begin() + rank;
+  View to{.ref = inst.ref, .dtype = inst.type.dtype, .offset = scalar(inst.args[0]), .dims = inst.type.dims},
+      from{.ref = inst.left, .dtype = inst.type.dtype, .offset = scalar(inst.args[1]), .dims = inst.type.dims};
+  to.strides = {inst.strides.begin(), middle}, from.strides = {middle, inst.strides.end()};
+  to.limits.assign(static_cast<size_t>(rank), no_value);
+  for (std::ptrdiff_t k = 0; k < rank; ++k) from.limits.push_back(scalar(inst.args[static_cast<size_t>(2 + k)]));
+  from.other = inst.number;
+  if (rank == 0) return b_.store(to.ref, b_.load(from.ref, from.offset, {}, {}), to.offset, {});
+  each_chunk(to.dims, to.limits, [&](const Chunk& at) { write(to, at, read(from, at)); });
+}
+
+}  // namespace weft::kernel

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "base/half.h"
@@ -60,8 +61,13 @@ struct Meeting {
 struct Copy {
   u8* to;
   const u8* from;
-  int bytes;
+  int bytes;      // that are copied
+  int size = 16;  // and that are written
 };
+static void finish(const Copy& c) {
+  std::memset(c.to, 0, static_cast<size_t>(c.size));
+  if (c.bytes > 0) std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+}
 /// Of a thread: those that have not been committed, and the groups of those that have.
 struct Copies {
   std::vector<Copy> waiting;
@@ -72,9 +78,16 @@ struct Products {
   std::vector<std::function<void()>> waiting;
   std::deque<std::vector<std::function<void()>>> groups;
 };
+/// Of a phase: arrivals that are wanted and left, and copies that are done when it is waited for.
+struct Barrier {
+  int wanted = 0, left = 0;
+  u32 phase = 0;
+  std::vector<Copy> copies, due;
+};
 using Words = std::array<u32, 6>[32];  // of the lanes of a warp
 struct Block {
-  Meeting all, warps[32];
+  Meeting all, warps[32], roles[16];
+  std::map<u32, Barrier> barriers;  // by address
   u32 slots[2][1024];
   Words words[2][32];
   unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
@@ -173,6 +186,9 @@ static void run(void (*entry)(), int of_block, i64 grid, int cluster_size) {
     for (Block& b : blocks) {
       b.all = {threads};
       for (Meeting& w : b.warps) w = {32};
+      for (Meeting& r : b.roles) r = {};
+      b.barriers.clear();
+      for (int t = 0; t < threads; ++t) b.copies[t].waiting.clear(), b.copies[t].groups.clear();
       std::memset(b.turn, 0, sizeof b.turn);
       b.shared.assign(cluster_size > 1 ? sizeof memory : 0, 0xa5);
     }
@@ -308,11 +324,48 @@ template <int Left>
 static void wait_copies() {
   std::deque<std::vector<block::Copy>>& groups = block::own().copies[threadIdx.x].groups;
   for (; groups.size() > static_cast<size_t>(Left); groups.pop_front())
-    for (const block::Copy& c : groups.front()) {
-      std::memset(c.to, 0, 16);
-      if (c.bytes > 0) std::memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
-    }
+    for (const block::Copy& c : groups.front()) block::finish(c);
 }
+
+template <int Size>
+static void copy_few_async(u32 to, const void* from, int bytes) {
+  block::own().copies[threadIdx.x].waiting.push_back({memory + to, static_cast<const u8*>(from), bytes, Size});
+}
+
+// --- barriers, and the copies that they wait for ---
+
+static void begin_barrier(u32 at, int arrivals) { block::own().barriers[at] = {arrivals, arrivals}; }
+static void arrive_at(u32 at) {
+  block::Barrier& b = block::own().barriers[at];
+  if (--b.left > 0) return;
+  b.left = b.wanted, ++b.phase;
+  b.due.insert(b.due.end(), b.copies.begin(), b.copies.end());
+  b.copies.clear();
+}
+static void track_copies(u32 at) {
+  std::vector<block::Copy>& waiting = block::own().copies[threadIdx.x].waiting;
+  std::vector<block::Copy>& copies = block::own().barriers[at].copies;
+  copies.insert(copies.end(), waiting.begin(), waiting.end());
+  waiting.clear();
+}
+static void expect_bytes(u32, u32) {}
+static void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
+  for (u32 k = 0; k < bytes; k += 16)
+    block::own().barriers[barrier].copies.push_back({memory + to + k, static_cast<const u8*>(from) + k, 16});
+}
+static void await_parity(u32 at, u32 parity) {
+  block::Barrier& b = block::own().barriers[at];
+  while ((b.phase & 1) == parity) block::give_way();
+  for (const block::Copy& c : b.due) block::finish(c);
+  b.due.clear();
+}
+template <int Name, int Threads>
+static void sync_role() {
+  block::own().roles[Name].size = Threads;
+  block::meet(block::own().roles[Name]);
+}
+template <bool More, int Registers>
+static void set_registers() {}
 
 // --- tensor cores: what a warp's lanes hold together ---
 

@@ -30,7 +30,7 @@ inline AsyncKernel ring_of_groups(int64_t stages, k::SharedLayout layout) {
     const auto slots = k::shared<float>({stages, columns}, layout);
     const auto p = k::program_id(0);
     const auto begin = [&](const k::Index& row) {
-      k::when(row < rows, [&] { k::copy_async(slots(row % stages, k::all), x(p, row, k::all)); });
+      k::copy_async(slots(row % stages, k::all), x(p, row, k::all));  // zeros after the last row
       k::commit_copies();
     };
     for (int64_t s = 0; s + 1 < stages; ++s) begin(k::Index(s));
@@ -39,6 +39,7 @@ inline AsyncKernel ring_of_groups(int64_t stages, k::SharedLayout layout) {
       k::wait_copies(stages - 1);
       y(p, row, k::all) = slots(row % stages, k::all) * 2.f + 1.f;
     });
+    k::wait_copies();
   };
   const auto wanted = [](const std::vector<std::vector<float>>& in) {
     std::vector<float> out;

@@ -117,8 +117,9 @@ class HostKernels {
 };
 
 /// Checks that each case leaves the interpreter's bits.
-inline void check_on_host(const std::vector<RandomCase>& cases, const target::cuda::Variant& variant = {}) {
-  const HostKernels host(cases, variant);
+inline void check_on_host(const std::vector<RandomCase>& cases, const target::cuda::Variant& variant = {},
+                          const target::cuda::Features& features = {}) {
+  const HostKernels host(cases, variant, features);
   for (size_t k = 0; k < cases.size(); ++k) {
     CAPTURE(cases[k].kernel.name);
     RandomCase got = cases[k];

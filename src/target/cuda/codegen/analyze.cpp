@@ -97,6 +97,8 @@ void Renderer::analyze(const Block& block) {
       int64_t& ring = rings_[inst.ref];
       ring = std::max(ring, ring_bytes(inst));
     }
+    for (const int64_t warps : inst.op == Op::roles ? inst.axes : std::vector<int64_t>{})
+      warps_ += static_cast<int>(warps);
     note_pattern(inst);
     for (const Block& inner : inst.blocks) analyze(inner);
   }

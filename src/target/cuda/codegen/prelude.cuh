@@ -350,6 +350,56 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Copies of 4 and 8 bytes, and where an element lies whose buffer is swizzled.
+template <int Size>
+FN void copy_few_async(u32 to, const void* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" : : "r"(to), "l"(from), "n"(Size), "r"(bytes) : "memory");
+}
+template <int Line, int Size>
+FN int swizzled(i64 element) {
+  const int byte = (int)element * Size;
+  return (byte ^ (byte >> 3 & (Line - 16))) / Size;
+}
+// Barriers in shared memory (mbarrier). track_copies: the present phase does not end before this thread's copies are
+// done. copy_bulk is the same for one thread's copy of a row, whose bytes expect_bytes announces.
+FN void begin_barrier(u32 at, int arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" : : "r"(at), "r"(arrivals) : "memory");
+}
+FN void arrive_at(u32 at) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" : : "r"(at) : "memory");
+}
+FN void track_copies(u32 at) { asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" : : "r"(at) : "memory"); }
+FN void await_parity(u32 at, u32 parity) {
+  asm volatile(
+      "{ .reg .pred p; again: mbarrier.test_wait.parity.shared.b64 p, [%0], %1; @p bra done; bra again; done: }"
+      :
+      : "r"(at), "r"(parity)
+      : "memory");
+}
+template <int Name, int Threads>
+FN void sync_role() {
+  asm volatile("bar.sync %0, %1;" : : "n"(Name), "n"(Threads) : "memory");
+}
+#if __CUDA_ARCH__ >= 900
+FN void expect_bytes(u32 at, u32 bytes) {
+  asm volatile("fence.proxy.async.shared::cta; mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
+               :
+               : "r"(at), "r"(bytes)
+               : "memory");
+}
+FN void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :
+               : "r"(to), "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+template <bool More, int Registers>
+FN void set_registers() {
+  if constexpr (More) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Registers));
+  else asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Registers));
+}
+#endif
+
 // Programmatic dependent launch. begin_next lets the next kernel of the stream begin, which prepares until its inputs
 // are there. wait_for_previous waits for the kernel before this one; the zero that it returns is added to the addresses
 // of what that kernel writes, so that the compiler moves no load before the wait.

@@ -178,6 +178,7 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange: return !is_local(i.ref);
+    case Op::copy_async: return late(i.left);
     case Op::matmul:
       return late(i.left) || late(i.right) ||
              std::any_of(i.sources.begin(), i.sources.end(), [&](const auto& x) { return late(x.ref); });
@@ -231,7 +232,7 @@ void Renderer::inst(const Inst& i) {
     case Op::scatter: return scatter(i);
     case Op::atomic_add: return atomic_add(i);
     case Op::prefetch: return prefetch(i);
-    case Op::alloc: return;
+    case Op::alloc: return make_barriers(i);
     case Op::loop: return loop(i);
     case Op::when: return when(i);
     case Op::yield: return;
@@ -508,7 +509,10 @@ std::string Renderer::entry(const std::string& symbol) const {
                         2 + static_cast<size_t>(variant_.segments) * (row + 1));
   const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
   text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block,
-                      min_blocks() > 0 ? fmt::format(", {}", min_blocks()) : "", symbol);
+                      min_blocks() > 0   ? fmt::format(", {}", min_blocks())
+                      : sets_registers_ ? ", 1"
+                                        : "",
+                      symbol);
   if (many) {
     text += fmt::format("const __grid_constant__ {}_table table", symbol);
   } else {

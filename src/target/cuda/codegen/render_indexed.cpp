@@ -28,7 +28,7 @@ bool Renderer::in_runs(const Inst& inst, int64_t length) {
 /// Returns the length of the runs in which a gather or scatter travels; 1: element by element.
 int64_t Renderer::run_of(const Inst& inst) {
   const kernel::Value index = inst.args[inst.op == Op::scatter ? 1 : 0];
-  int64_t length = type(index).rank() == 1 ? layout_of(index).vec : 1;
+  int64_t length = type(index).rank() == 1 && swizzle_of(inst.ref) == 0 ? layout_of(index).vec : 1;
   while (length > 1 && !in_runs(inst, length)) length /= 2;
   return length;
 }
@@ -92,7 +92,7 @@ void Renderer::gather(const Inst& inst) {
   if (const int64_t run = run_of(inst); run > 1) return gather_runs(inst, run);
   if (const int64_t shared = shared_of(inst); shared > 1) return gather_shared(inst, shared);
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
-  const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), at(inst.args[0]), flag ? " != 0" : "");
+  const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[0])), flag ? " != 0" : "");
   std::string guard = masked ? at(inst.args[1]) : "";
   if (layout_of(inst.type).ragged())
     guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", layout_of(inst.type).element("r"), inst.type.size());
@@ -110,7 +110,7 @@ void Renderer::scatter(const Inst& inst) {
   else if (s.repeated()) guard += fmt::format(" && t < {}", s.size);
   else if (s.ragged()) guard += fmt::format(" && {} < {}", s.element("r"), s.size);
   add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) {}[{}] = {};", s.registers(), guard, buffer(inst.ref),
-                  at(inst.args[1]), at(inst.args[0])));
+                  placed_at(inst.ref, at(inst.args[1])), at(inst.args[0])));
 }
 
 }  // namespace weft::target::cuda

@@ -58,8 +58,7 @@ struct Renderer::Slice {
   bool whole_chunks = true;  // the bound never falls within a chunk
 };
 
-/// Returns the text of an element's position along each axis of a tile with two axes or more.
-static std::vector<std::string> positions(const std::string& element, const std::vector<int64_t>& dims) {
+std::vector<std::string> positions(const std::string& element, const std::vector<int64_t>& dims) {
   std::vector<std::string> out(dims.size());
   int64_t inner = 1;
   for (size_t k = dims.size(); k-- > 0; inner *= dims[k]) {
@@ -96,7 +95,8 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   }
   if (s.ragged()) out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", element, s.size);
   const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size();
-  out.wide = flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && (variant_.aligned || is_local(inst.ref));
+  if (swizzle_of(inst.ref) > 0) out.address = placed_at(inst.ref, out.address);
+  out.wide = (swizzle_of(inst.ref) == 0 || bytes <= 16) && flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && (variant_.aligned || is_local(inst.ref));
   return out;
 }
 
@@ -356,7 +356,7 @@ void Renderer::add_integers(const Inst& inst) {
   before_write(inst.ref);
   sync();  // what other threads stored there comes first
   add(fmt::format("EACH (int r = 0; r < {}; ++r) if ({}) atomic_sum({} + {}, {});", s.registers(), guard,
-                  buffer(inst.ref), at(inst.args[1]), at(inst.args[0])));
+                  buffer(inst.ref), placed_at(inst.ref, at(inst.args[1])), at(inst.args[0])));
 }
 
 /// Renders an atomic addition. Of floats, one thread adds the lanes in ascending order, so that the sums of a program
@@ -381,8 +381,8 @@ void Renderer::atomic_add(const Inst& inst) {
   const std::string args[] = {"old", fmt::format("{}[k]", values)};
   add(
       fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) "
-                  "atomic_update({} + place, [&]({} old) {{ return ({}){}; }}); }}",
-                  n, positions, buffer(inst.ref), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
+                  "atomic_update({} + {}, [&]({} old) {{ return ({}){}; }}); }}",
+                  n, positions, buffer(inst.ref), placed_at(inst.ref, "place"), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
   sync();
 }
 

@@ -40,6 +40,9 @@ struct ChunkSource {
 
 struct Strided;  // general/index.h
 
+/// Returns the text of an element's position along each axis of a tile with two axes or more.
+std::vector<std::string> positions(const std::string& element, const std::vector<int64_t>& dims);
+
 class Renderer {
  public:
   /// `no_warpgroups`: why they do not multiply, though the device has them.
@@ -222,6 +225,22 @@ class Renderer {
   void assertion(const Inst& inst);
   // general/render_atomics.cpp
   static std::string owner(const Layout& s);
+  // general/render_asynchronous.cpp
+  int swizzle_of(kernel::Ref ref) const;
+  std::string placed_at(kernel::Ref ref, const std::string& address) const;
+  std::string barrier(kernel::Ref ref, Value place) const;
+  void make_barriers(const Inst& alloc);
+  void asynchronous(const Inst& inst);
+  struct CopyForm;
+  CopyForm copy_form(const Inst& inst) const;
+  void copy_async(const Inst& inst);
+  void copy_chunks(const Inst& inst, const CopyForm& form);
+  void copy_in_bulk(const Inst& inst, const CopyForm& form);
+  // general/render_roles.cpp
+  void roles(const Inst& inst);
+  void role(const Inst& roles, size_t k);
+  bool sets_registers(const Inst& roles) const;
+  int registers_of_launch() const;
   // general/find_products.cpp, choose_layouts.cpp
   void choose_layouts();
   void find_divisors(const kernel::Block& block);
@@ -312,7 +331,7 @@ class Renderer {
   enum class Iteration : uint8_t { none, before_others, last };
   int cluster_ = 1;                 // blocks that run one program
   int iterations_ = 1;              // of a parallel loop, per block: one a warp
-  std::string_view sync_ = "SYNC";  // the barrier of the threads that share a tile
+  std::string sync_ = "SYNC";  // the barrier of the threads that share a tile
   // Elements of a row, by local buffer into which iterations store one partial row each.
   std::map<kernel::Ref, int64_t> partial_rows_;
   std::map<Value, kernel::Ref> partial_row_loads_;  // values loaded from such a buffer to be reduced
@@ -322,6 +341,7 @@ class Renderer {
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;
+  bool sets_registers_ = false;  // roles share the registers of a block unequally
   bool arrived_ = false;  // the wait for the preceding kernel has been rendered
   // The loop of the last arithmetic in body_: following arithmetic may join it.
   size_t shared_begin_ = 0, shared_end_ = 0;

@@ -86,7 +86,7 @@ void Renderer::update(const Inst& inst) {
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
   add(fmt::format("{} = 0;", old));
   add(fmt::format("if ({}{}) {} = {}{};", owner(s), mask == kernel::no_value ? "" : " && " + at(mask), old,
-                  replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), at(inst.args[index]))),
+                  replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[index])))),
                   flag ? " != 0" : ""));
   close();
   if (!s.repeated()) return;

@@ -50,6 +50,12 @@ void Renderer::general(const Inst& inst) {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange: return update(inst);
+    case Op::copy_async:
+    case Op::commit_copies:
+    case Op::wait_copies:
+    case Op::arrive:
+    case Op::await: return asynchronous(inst);
+    case Op::roles: return roles(inst);
     case Op::branch: return branch(inst);
     case Op::while_loop: return while_loop(inst);
     case Op::print: return print(inst);

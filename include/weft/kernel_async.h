@@ -31,21 +31,21 @@ void copy_async(const WritablePart<T, R>& to, const Part<T, R>& from, Scalar oth
 /// One of several barriers: its phases end with a number of arrivals, and when the copies that report to it are done.
 class Barrier {
  public:
-  explicit Barrier(int64_t arrivals = 1, Line at = Line::here()) : all_(barriers(1, arrivals, at)), place_(0, at) {}
-  Barrier(AnyBarriers all, Index place) : all_(all), place_(std::move(place)) {}
+  explicit Barrier(int64_t arrivals = 1, Line at = Line::here()) : all_(barriers(1, arrivals, at)), index_(0, at) {}
+  Barrier(AnyBarriers all, Index index) : all_(all), index_(std::move(index)) {}
   /// Counts as one arrival, after all that this program or role did before.
-  void arrive(Line at = Line::here()) const { k::arrive(all_, place_.any(), at); }
+  void arrive(Line at = Line::here()) const { k::arrive(all_, index_.any(), at); }
   /// Waits for the end of a phase: the present one, or the one before it, which at the beginning is -1.
-  void wait(const Index& phase, Line at = Line::here()) const { k::wait(all_, place_.any(), phase.any(), at); }
+  void wait(const Index& phase, Line at = Line::here()) const { k::wait(all_, index_.any(), phase.any(), at); }
   /// Copies a slice of an array into one of shared memory; the present phase does not end before that is done.
   template <class T, int R>
   void copy(const WritablePart<T, R>& to, const Part<T, R>& from, Scalar other = 0, Line at = Line::here()) const {
-    copy_async(to.ref(), to.spans(), from.ref(), from.spans(), other, all_, place_.any(), at);
+    copy_async(to.ref(), to.spans(), from.ref(), from.spans(), other, all_, index_.any(), at);
   }
 
  private:
   AnyBarriers all_;
-  Index place_;
+  Index index_;
 };
 /// Several barriers.
 class Barriers {
@@ -53,7 +53,7 @@ class Barriers {
   explicit Barriers(int64_t count, int64_t arrivals = 1, Line at = Line::here())
       : all_(barriers(count, arrivals, at)) {}
   /// Returns one of them.
-  Barrier operator[](const Index& place) const { return {all_, place}; }
+  Barrier operator[](const Index& index) const { return {all_, index}; }
 
  private:
   AnyBarriers all_;
@@ -81,9 +81,7 @@ class Pipeline {
   /// Says that a step's slot is filled, but for copies under way.
   void commit(const Index& step, Line at = Line::here()) const { full_[slot(step, at)].arrive(at); }
   /// Waits until a step's slot is full.
-  void wait(const Index& step, Line at = Line::here()) const {
-    full_[slot(step, at)].wait(Index(round(step, at)), at);
-  }
+  void wait(const Index& step, Line at = Line::here()) const { full_[slot(step, at)].wait(Index(round(step, at)), at); }
   /// Says that a step's slot is empty.
   void release(const Index& step, Line at = Line::here()) const { empty_[slot(step, at)].arrive(at); }
 

@@ -117,7 +117,8 @@ Digest digest(const Kernel& kernel) {
   h.number(k.params.size());
   for (const Param& p : k.params) h.number(p.dtype.val()).number(p.written + 2 * p.constant);
   h.number(k.symbols.size()).number(k.locals.size()).number(k.any_size);
-  for (const Local& l : k.locals) h.number(l.dtype.val()).number(l.elements).number(l.share).number(l.arrivals).number(l.swizzle);
+  for (const Local& l : k.locals)
+    h.number(l.dtype.val()).number(l.elements).number(l.share).number(l.arrivals).number(l.swizzle);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

@@ -127,9 +127,9 @@ enum class Op : uint8_t {
                   // phase is the barrier's present one or that before, which at the beginning is -1
   roles,  // a block for each role: they run at once, each on `axes[k]` warps with `strides[k]` registers a thread (0:
           // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
-  print,       // its arguments as text, after `text`
-  assert_,     // condition (bool tile): where it does not hold the launch fails with `text`
-  yield,       // ends a block: the values carried on
+  print,  // its arguments as text, after `text`
+  assert_,  // condition (bool tile): where it does not hold the launch fails with `text`
+  yield,    // ends a block: the values carried on
 };
 
 /// What a dot may lose of float32 operands: nothing; all but the first 10 bits of mantissa (TF32, half away from zero);
@@ -210,8 +210,8 @@ struct Param {
 struct Local {
   Dtype dtype;
   int64_t elements;
-  int64_t share = 0;  // > 0: only iterations of parallel loops touch it, iteration k nothing but the elements from
-                      // k·share up to (k + 1)·share, so that each may have its own
+  int64_t share = 0;     // > 0: only iterations of parallel loops touch it, iteration k nothing but the elements from
+                         // k·share up to (k + 1)·share, so that each may have its own
   int64_t arrivals = 0;  // > 0: the elements are barriers, each of whose phases ends with so many arrivals
   int swizzle = 0;       // bytes (32, 64, 128): in shared memory a chunk of 16 bytes lies where its number in such a
                          // line is exclusive-or'ed with that of the 128 bytes around it
@@ -352,13 +352,13 @@ class Builder {
     std::vector<Value> limits = {};
     Number other = {};
     Ref barrier = -1;
-    Value place = no_value;
+    Value index = no_value;
   };
   void copy_async(const Copy& copy);
   void commit_copies();
   void wait_copies(int64_t left);
-  void arrive(Ref barriers, Value place);
-  void await(Ref barriers, Value place, Value phase);
+  void arrive(Ref barriers, Value index);
+  void await(Ref barriers, Value index, Value phase);
   /// One of the bodies that run at once.
   struct Role {
     int64_t warps = 4, registers = 0;

@@ -217,7 +217,7 @@ class Verifier {
   Value iterations_ = no_value;  // the number of iterations of parallel loops
   bool in_iteration_ = false, in_roles_ = false;
   std::set<Value> leaves_;  // constants and counts
-  bool wrote_ = false;  // a parameter was written outside of parallel iterations
+  bool wrote_ = false;      // a parameter was written outside of parallel iterations
 };
 
 }  // namespace

@@ -37,8 +37,8 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand", "rules", "text"], ["operators"], ["routines", "legalize"], ["language"],
-               ["derive"]],
+    "kernel": [[""], ["describe", "expand", "rules", "text", "interpreter"], ["operators"],
+               ["routines", "legalize"], ["language"], ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],
@@ -53,10 +53,10 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "kernel.h": "kernel", "kernel_library.h": "kernel",
+    "kernel.h": "kernel", "kernel_async.h": "kernel", "kernel_library.h": "kernel",
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
-    **{f"kernel/{name}.h": "kernel" for name in ("erased", "tile", "slice", "functions", "order",
-                                                                                  "random")},
+    **{f"kernel/{name}.h": "kernel" for name in ("erased", "erased_async", "tile", "slice", "functions", "order",
+                                                 "random")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
@@ -82,6 +82,7 @@ THIRD_PARTY = [
     (re.compile(r"^omp\.h$"), "OpenMP", {"runtime"}),
     (re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|cufft|cusolver)"), "CUDA", {"target/cuda"}),
     (re.compile(r"^link\.h$"), "the dynamic loader", {"target/cuda"}),
+    (re.compile(r"^ucontext\.h$"), "fibers", {"target/cpu"}),
     (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
     (re.compile(r"^fmt/"), "fmt", set(RANK)),
     (re.compile(r"^CLI/"), "CLI11", {"tools"}),

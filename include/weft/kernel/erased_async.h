@@ -29,16 +29,16 @@ struct AnyBarriers {
 /// Returns barriers whose phases end with `arrivals` arrivals.
 WEFT_API AnyBarriers barriers(int64_t count, int64_t arrivals, Line at = Line::here());
 /// Counts as one arrival at a barrier, after all that this program or role did before.
-WEFT_API void arrive(const AnyBarriers& barriers, const Any& place, Line at = Line::here());
+WEFT_API void arrive(const AnyBarriers& barriers, const Any& index, Line at = Line::here());
 /// Waits for the end of a phase: the present one, or the one before it, which at the beginning is -1.
-WEFT_API void wait(const AnyBarriers& barriers, const Any& place, const Any& phase, Line at = Line::here());
+WEFT_API void wait(const AnyBarriers& barriers, const Any& index, const Any& phase, Line at = Line::here());
 
-/// Copies a slice of an array into a slice of shared memory of the same shape, between now and the wait for it. Elements
-/// outside of the array become `other`. With a barrier its present phase does not end before; else the copy belongs to
-/// the group that is committed next.
+/// Copies a slice of an array into a slice of shared memory of the same shape, between now and the wait for it.
+/// Elements outside of the array become `other`. With a barrier its present phase does not end before; else the copy
+/// belongs to the group that is committed next.
 WEFT_API void copy_async(const AnyRef& to, std::span<const Span> to_slice, const AnyRef& from,
                          std::span<const Span> from_slice, Scalar other = 0, const AnyBarriers& barriers = {},
-                         const Any& place = {}, Line at = Line::here());
+                         const Any& index = {}, Line at = Line::here());
 /// Makes a group of the copies since the last one.
 WEFT_API void commit_copies(Line at = Line::here());
 /// Waits until all groups but the last `left` ones are done.

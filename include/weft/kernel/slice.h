@@ -69,8 +69,9 @@ class Part : public detail::Operators<T, R> {
  public:
   Part(AnyRef ref, std::vector<Span> spans) : ref_(std::move(ref)), spans_(std::move(spans)) {}
   Part(const Part&) = default;
-  /// Returns the array or buffer, and what is taken of each of its axes.
+  /// Returns the array or buffer.
   const AnyRef& ref() const { return ref_; }
+  /// Returns what is taken of each of its axes.
   const std::vector<Span>& spans() const { return spans_; }
   /// Returns the tile; 0 outside of the array.
   Tile<T, R> load(Line at = Line::here()) const { return Tile<T, R>(k::load(ref_, spans_, {}, at)); }

@@ -25,11 +25,11 @@ Value whole(Trace& t, std::string_view what, const Any& v, Line at) {
   return n;
 }
 
-/// Returns the place of a barrier.
-Value place_of(Trace& t, std::string_view what, const AnyBarriers& barriers, const Any& place, Line at) {
+/// Returns the index of a barrier.
+Value index_of(Trace& t, std::string_view what, const AnyBarriers& barriers, const Any& index, Line at) {
   if (barriers.trace != t.serial)
     t.refuse(at, fmt::format("{}: a barrier of another kernel is used: make one in this kernel", what));
-  const Value v = whole(t, what, place, at);
+  const Value v = whole(t, what, index, at);
   const Known known = t.known(v);
   if (known.high < 0 || known.low >= barriers.count)
     t.refuse(at, fmt::format("{}: there is no barrier {}: there are {}, from 0 on", what, known.low, barriers.count));
@@ -48,15 +48,15 @@ AnyBarriers barriers(int64_t count, int64_t arrivals, Line at) {
   return {t.at(at).barriers(count, arrivals), t.serial, count};
 }
 
-void arrive(const AnyBarriers& barriers, const Any& place, Line at) {
+void arrive(const AnyBarriers& barriers, const Any& index, Line at) {
   Trace& t = Trace::current("arrive", at);
-  const Value where = place_of(t, "arrive", barriers, place, at);
+  const Value where = index_of(t, "arrive", barriers, index, at);
   t.at(at).arrive(barriers.buffer, where);
 }
 
-void wait(const AnyBarriers& barriers, const Any& place, const Any& phase, Line at) {
+void wait(const AnyBarriers& barriers, const Any& index, const Any& phase, Line at) {
   Trace& t = Trace::current("wait", at);
-  const Value where = place_of(t, "wait", barriers, place, at), which = whole(t, "wait", phase, at);
+  const Value where = index_of(t, "wait", barriers, index, at), which = whole(t, "wait", phase, at);
   t.at(at).await(barriers.buffer, where, which);
 }
 

@@ -349,12 +349,12 @@ AnyRef scratch(Dtype dtype, const Dims& dims, Line at) { return buffer_of_progra
 AnyRef shared(Dtype dtype, const Dims& dims, SharedLayout layout, Line at) {
   constexpr int swizzles[] = {0, 0, 32, 64, 128};
   const bool padded = layout == SharedLayout::padded;
-  return buffer_of_program("shared", dtype, dims, padded ? 16 / dtype.size() : 0,
-                           swizzles[static_cast<size_t>(layout)], at);
+  return buffer_of_program("shared", dtype, dims, padded ? 16 / dtype.size() : 0, swizzles[static_cast<size_t>(layout)],
+                           at);
 }
 
 void copy_async(const AnyRef& to, std::span<const Span> to_spans, const AnyRef& from, std::span<const Span> from_spans,
-                Scalar other, const AnyBarriers& barriers, const Any& place, Line at) {
+                Scalar other, const AnyBarriers& barriers, const Any& index, Line at) {
   Trace& t = Trace::current("copy_async", at);
   Slice into(t, "copy_async", to, to_spans, at), out_of(t, "copy_async", from, from_spans, at);
   if (static_cast<size_t>(to.param) < t.params.size() || static_cast<size_t>(from.param) >= t.params.size())
@@ -377,9 +377,9 @@ void copy_async(const AnyRef& to, std::span<const Span> to_spans, const AnyRef& 
   copy.from_offset = out_of.offset(), copy.to_offset = into.offset();
   copy.dims = into.dims(), copy.from_strides = out_of.strides(), copy.to_strides = into.strides();
   copy.limits = out_of.limits(), copy.other = element_of(other, from.dtype);
-  if (place) {
+  if (index) {
     if (barriers.trace != t.serial) t.refuse(at, "copy_async: a barrier of another kernel is used: make one here");
-    copy.barrier = barriers.buffer, copy.place = t.value(place, at);
+    copy.barrier = barriers.buffer, copy.index = t.value(index, at);
   }
   b.copy_async(copy);
 }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "kernel/asynchronous/check_waits.h"
+#include "kernel/language/check_waits.h"
 #include "kernel/interpret.h"
 #include "kernel/language/trace.h"
 

@@ -104,8 +104,7 @@ Value Trace::value(const Any& v, Line at) const {
            "a value of another kernel, or of another thread's, is used: values live within the trace that made them: "
            "compute it anew in this kernel");
   const auto block = std::find(open_.begin(), open_.end(), v.block());
-  if (block == open_.end())
-    refuse(at, "a value that a loop or a condition made is used after it: carry it in a Mut");
+  if (block == open_.end()) refuse(at, "a value that a loop or a condition made is used after it: carry it in a Mut");
   check_role(v.id(), static_cast<size_t>(block - open_.begin()), at);
   return v.id();
 }

@@ -14,9 +14,8 @@ void Legalizer::asynchronous(const Inst& inst) {
     case Op::roles: {
       std::vector<Builder::Role> all;
       for (size_t k = 0; k < inst.blocks.size(); ++k)
-        all.push_back({inst.axes[k], inst.strides[k], [this, &body = inst.blocks[k]] {
-                         in_frame([&] { block(body); });
-                       }});
+        all.push_back(
+            {inst.axes[k], inst.strides[k], [this, &body = inst.blocks[k]] { in_frame([&] { block(body); }); }});
       return b_.roles(all);
     }
     default: return;

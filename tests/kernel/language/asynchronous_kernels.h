@@ -81,7 +81,8 @@ inline AsyncKernel sums_alone() {
       for (int64_t j = 0; j < columns; ++j) out[static_cast<size_t>(i)] += in[0][static_cast<size_t>(i * columns + j)];
     return out;
   };
-  return {k::trace("sums_alone", {floats(k::Use::in, {rows, columns}), floats(k::Use::out, {rows})}, {1}, body), wanted};
+  return {k::trace("sums_alone", {floats(k::Use::in, {rows, columns}), floats(k::Use::out, {rows})}, {1}, body),
+          wanted};
 }
 
 /// The same by roles: one warp copies, others add; `consumers` of them share the rows.
@@ -161,7 +162,8 @@ inline AsyncKernel product_by_roles() {
     std::vector<float> out(m * n, 0);
     for (size_t i = 0; i < m; ++i)
       for (size_t d = 0; d < depth; ++d)
-        for (size_t j = 0; j < n; ++j) out[i * n + j] = std::fma(in[0][i * depth + d], in[1][d * n + j], out[i * n + j]);
+        for (size_t j = 0; j < n; ++j)
+          out[i * n + j] = std::fma(in[0][i * depth + d], in[1][d * n + j], out[i * n + j]);
     return out;
   };
   return {k::trace("product_by_roles",
@@ -187,10 +189,10 @@ inline AsyncKernel turned(k::SharedLayout layout) {
       for (size_t j = 0; j < n; ++j) out[j * m + i] = in[0][i * n + j];
     return out;
   };
-  return {k::trace("turned_" + std::to_string(static_cast<int>(layout)),
-                   {floats(k::Use::in, {m, n}), floats(k::Use::out, {n, m})}, {k::cdiv(m, block), k::cdiv(n, block)},
-                   body),
-          wanted};
+  return {
+      k::trace("turned_" + std::to_string(static_cast<int>(layout)),
+               {floats(k::Use::in, {m, n}), floats(k::Use::out, {n, m})}, {k::cdiv(m, block), k::cdiv(n, block)}, body),
+      wanted};
 }
 
 /// Two roles that pass a row back and forth, each changing it: y = (x + 1) · 2 …, by a barrier each.
@@ -270,8 +272,13 @@ inline AsyncKernel computed_by_roles() {
 /// All of them.
 inline std::vector<AsyncKernel> asynchronous_kernels() {
   using k::SharedLayout;
-  std::vector<AsyncKernel> out{ring_of_groups(3, SharedLayout::row_major), ring_of_groups(2, SharedLayout::swizzle32),
-                               sums_alone(), sums_by_roles(1), sums_by_roles(2), product_by_roles(), back_and_forth(),
+  std::vector<AsyncKernel> out{ring_of_groups(3, SharedLayout::row_major),
+                               ring_of_groups(2, SharedLayout::swizzle32),
+                               sums_alone(),
+                               sums_by_roles(1),
+                               sums_by_roles(2),
+                               product_by_roles(),
+                               back_and_forth(),
                                computed_by_roles()};
   for (const SharedLayout layout : {SharedLayout::row_major, SharedLayout::padded, SharedLayout::swizzle32,
                                     SharedLayout::swizzle64, SharedLayout::swizzle128})

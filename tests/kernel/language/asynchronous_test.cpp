@@ -221,15 +221,12 @@ TEST_CASE("what is wrong with asynchronous work in any case is refused when it i
   });
   refused({"barriers: 1 of 0 arrivals"}, [&](Test& t) { t.at(__LINE__), k::barriers(1, 0); });
   refused({"70 groups may be left"}, [&](Test& t) { t.at(__LINE__), k::wait_copies(70); });
-  refused({"it is made in a loop"}, [&](Test& t) {
-    k::loop(2, [&](k::Index) { t.at(__LINE__), k::barriers(1, 1); });
-  });
+  refused({"it is made in a loop"}, [&](Test& t) { k::loop(2, [&](k::Index) { t.at(__LINE__), k::barriers(1, 1); }); });
   refused({"role 1 has 20 warps", "32 at most"}, [&](Test& t) {
     t.at(__LINE__), k::roles({{.warps = 20, .body = [] {}}, {.warps = 20, .body = [] {}}});
   });
-  refused({"role 0 has 100 registers"}, [&](Test& t) {
-    t.at(__LINE__), k::roles({{.warps = 4, .registers = 100, .body = [] {}}});
-  });
+  refused({"role 0 has 100 registers"},
+          [&](Test& t) { t.at(__LINE__), k::roles({{.warps = 4, .registers = 100, .body = [] {}}}); });
   refused({"role 0 has no body"}, [&](Test& t) { t.at(__LINE__), k::roles({{.warps = 4}}); });
   refused({"a role has no roles of its own"}, [&](Test& t) {
     k::roles({{.warps = 4, .body = [&] { t.at(__LINE__), k::roles({{.warps = 1, .body = [] {}}}); }}});

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/asynchronous/check_waits.h"
 #include "kernel/language/asynchronous_kernels.h"
+#include "kernel/language/check_waits.h"
 #include "kernel/language/run.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Renders roles: each becomes a function on a frame of the values that it takes from outside. The runtime (roles.h) runs
-// these functions as fibers.
+// Renders roles: each becomes a function on a frame of the values that it takes from outside. The runtime (roles.h)
+// runs these functions as fibers.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -26,8 +26,8 @@ struct RoleTurns {
   std::deque<RoleFiber> fibers = {};
   void* frame = nullptr;
   RoleFiber* running = nullptr;
-  bool progress = false;    // since the last round, a role has ended or arrived, or a wait is over
-  std::string waits = {};   // where one of them waits
+  bool progress = false;   // since the last round, a role has ended or arrived, or a wait is over
+  std::string waits = {};  // where one of them waits
 };
 
 thread_local RoleTurns* turns = nullptr;

@@ -353,7 +353,10 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
 // Copies of 4 and 8 bytes, and where an element lies whose buffer is swizzled.
 template <int Size>
 FN void copy_few_async(u32 to, const void* from, int bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" : : "r"(to), "l"(from), "n"(Size), "r"(bytes) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+               :
+               : "r"(to), "l"(from), "n"(Size), "r"(bytes)
+               : "memory");
 }
 template <int Line, int Size>
 FN int swizzled(i64 element) {

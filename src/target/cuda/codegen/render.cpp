@@ -509,7 +509,7 @@ std::string Renderer::entry(const std::string& symbol) const {
                         2 + static_cast<size_t>(variant_.segments) * (row + 1));
   const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
   text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block,
-                      min_blocks() > 0   ? fmt::format(", {}", min_blocks())
+                      min_blocks() > 0  ? fmt::format(", {}", min_blocks())
                       : sets_registers_ ? ", 1"
                                         : "",
                       symbol);

@@ -92,7 +92,8 @@ void Renderer::gather(const Inst& inst) {
   if (const int64_t run = run_of(inst); run > 1) return gather_runs(inst, run);
   if (const int64_t shared = shared_of(inst); shared > 1) return gather_shared(inst, shared);
   const bool flag = inst.type.dtype == bool_, masked = inst.args[1] != kernel::no_value;
-  const std::string element = fmt::format("{}[{}]{}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[0])), flag ? " != 0" : "");
+  const std::string element =
+      fmt::format("{}[{}]{}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[0])), flag ? " != 0" : "");
   std::string guard = masked ? at(inst.args[1]) : "";
   if (layout_of(inst.type).ragged())
     guard += fmt::format("{}{} < {}", guard.empty() ? "" : " && ", layout_of(inst.type).element("r"), inst.type.size());

@@ -96,7 +96,8 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   if (s.ragged()) out.guard += fmt::format("{}{} < {}", out.guard.empty() ? "" : " && ", element, s.size);
   const int64_t bytes = static_cast<int64_t>(s.vec) * dtype_of(inst.ref).size();
   if (swizzle_of(inst.ref) > 0) out.address = placed_at(inst.ref, out.address);
-  out.wide = (swizzle_of(inst.ref) == 0 || bytes <= 16) && flat && aligned && s.vec > 1 && bytes >= 4 && !s.repeated() && (variant_.aligned || is_local(inst.ref));
+  out.wide = (swizzle_of(inst.ref) == 0 || bytes <= 16) && flat && aligned && s.vec > 1 && bytes >= 4 &&
+             !s.repeated() && (variant_.aligned || is_local(inst.ref));
   return out;
 }
 
@@ -382,7 +383,8 @@ void Renderer::atomic_add(const Inst& inst) {
   add(
       fmt::format("if (t == 0) for (int k = 0; k < {}; ++k) {{ const i64 place = {}[k]; if (place >= 0) "
                   "atomic_update({} + {}, [&]({} old) {{ return ({}){}; }}); }}",
-                  n, positions, buffer(inst.ref), placed_at(inst.ref, "place"), memory_type(inst.ref), memory_type(inst.ref), low_sum(t, args)));
+                  n, positions, buffer(inst.ref), placed_at(inst.ref, "place"), memory_type(inst.ref),
+                  memory_type(inst.ref), low_sum(t, args)));
   sync();
 }
 

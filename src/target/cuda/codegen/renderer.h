@@ -329,8 +329,8 @@ class Renderer {
   Features features_;
   int threads_ = 32, vec_ = 4, programs_ = 1;
   enum class Iteration : uint8_t { none, before_others, last };
-  int cluster_ = 1;                 // blocks that run one program
-  int iterations_ = 1;              // of a parallel loop, per block: one a warp
+  int cluster_ = 1;            // blocks that run one program
+  int iterations_ = 1;         // of a parallel loop, per block: one a warp
   std::string sync_ = "SYNC";  // the barrier of the threads that share a tile
   // Elements of a row, by local buffer into which iterations store one partial row each.
   std::map<kernel::Ref, int64_t> partial_rows_;
@@ -342,7 +342,7 @@ class Renderer {
   std::vector<int64_t> local_offsets_;
   std::string body_;
   bool sets_registers_ = false;  // roles share the registers of a block unequally
-  bool arrived_ = false;  // the wait for the preceding kernel has been rendered
+  bool arrived_ = false;         // the wait for the preceding kernel has been rendered
   // The loop of the last arithmetic in body_: following arithmetic may join it.
   size_t shared_begin_ = 0, shared_end_ = 0;
   int64_t shared_registers_ = 0;

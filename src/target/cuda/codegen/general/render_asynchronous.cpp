@@ -1,6 +1,6 @@
 // Renders asynchronous copies and barriers: cp.async in chunks of 4 to 16 bytes, where rows are aligned to them; whole
-// rows by cp.async.bulk, where a device has it and a barrier waits for it; else loads and stores, which are done at once.
-// Barriers are mbarriers: one thread arrives for all of a program's or a role's.
+// rows by cp.async.bulk, where a device has it and a barrier waits for it; else loads and stores, which are done at
+// once. Barriers are mbarriers: one thread arrives for all of a program's or a role's.
 #include <fmt/format.h>
 
 #include <algorithm>

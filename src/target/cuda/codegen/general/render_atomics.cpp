@@ -85,9 +85,10 @@ void Renderer::update(const Inst& inst) {
   declare(result);
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
   add(fmt::format("{} = 0;", old));
-  add(fmt::format("if ({}{}) {} = {}{};", owner(s), mask == kernel::no_value ? "" : " && " + at(mask), old,
-                  replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[index])))),
-                  flag ? " != 0" : ""));
+  add(fmt::format(
+      "if ({}{}) {} = {}{};", owner(s), mask == kernel::no_value ? "" : " && " + at(mask), old,
+      replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[index])))),
+      flag ? " != 0" : ""));
   close();
   if (!s.repeated()) return;
   const std::string space = exchange(inst.type.dtype, s.size);

@@ -1,4 +1,4 @@
-#include "kernel/asynchronous/orders.h"
+#include "kernel/interpreter/orders.h"
 
 #include <algorithm>
 
@@ -44,8 +44,8 @@ std::string Orders::where(const Inst& inst) const {
 
 void Orders::finish() const {
   const auto refuse = [&](const CopyUnderWay& copy) {
-    throw MemoryFault(fmt::format("the copy at {} is never waited for: wait for it before the program ends",
-                                  where(*copy.inst)));
+    throw MemoryFault(
+        fmt::format("the copy at {} is never waited for: wait for it before the program ends", where(*copy.inst)));
   };
   for (const Groups& g : groups_) {
     if (!g.open.empty()) refuse(g.open[0]);
@@ -100,7 +100,7 @@ void Orders::write(Agent agent, const Inst& inst, Ref ref, int64_t index) {
   e.read.clear();
 }
 
-void Orders::copy(Agent agent, const Inst& inst, std::vector<std::pair<int64_t, int64_t>> elements, int64_t place) {
+void Orders::copy(Agent agent, const Inst& inst, std::vector<std::pair<int64_t, int64_t>> elements, int64_t index) {
   for (const auto& [to, from] : elements) {
     write(agent, inst, inst.ref, to);
     if (std::vector<Element>* const all = this->elements(inst.ref); to >= 0 && static_cast<size_t>(to) < all->size())
@@ -112,7 +112,7 @@ void Orders::copy(Agent agent, const Inst& inst, std::vector<std::pair<int64_t, 
   }
   CopyUnderWay copy{&inst, agent, clocks_[agent][agent], std::move(elements)};
   if (inst.right < 0) return groups_[agent].open.push_back(std::move(copy));
-  Barrier& b = barrier(inst.right, place);
+  Barrier& b = barrier(inst.right, index);
   merge(b.clock, clocks_[agent]);
   ++clocks_[agent][agent];
   b.copies.push_back(std::move(copy));
@@ -143,15 +143,15 @@ void Orders::wait(Agent agent, int64_t left) {
   }
 }
 
-Orders::Barrier& Orders::barrier(Ref barriers, int64_t place) {
+Orders::Barrier& Orders::barrier(Ref barriers, int64_t index) {
   const int64_t count = kernel_.locals[static_cast<size_t>(barriers) - kernel_.params.size()].elements;
-  if (place < 0 || place >= count)
-    throw MemoryFault(fmt::format("barrier {} is outside the {} that there are", place, count));
-  return barriers_[{barriers, place}];
+  if (index < 0 || index >= count)
+    throw MemoryFault(fmt::format("barrier {} is outside the {} that there are", index, count));
+  return barriers_[{barriers, index}];
 }
 
-void Orders::arrive(Agent agent, Ref barriers, int64_t place) {
-  Barrier& b = barrier(barriers, place);
+void Orders::arrive(Agent agent, Ref barriers, int64_t index) {
+  Barrier& b = barrier(barriers, index);
   merge(b.clock, clocks_[agent]);
   ++clocks_[agent][agent];
   if (++b.arrived < kernel_.locals[static_cast<size_t>(barriers) - kernel_.params.size()].arrivals) return;
@@ -160,23 +160,23 @@ void Orders::arrive(Agent agent, Ref barriers, int64_t place) {
   for (CopyUnderWay& copy : std::exchange(b.copies, {})) b.late.push_back(std::move(copy));
 }
 
-bool Orders::await(Agent agent, Ref barriers, int64_t place, int64_t phase) {
-  Barrier& b = barrier(barriers, place);
+bool Orders::await(Agent agent, Ref barriers, int64_t index, int64_t phase) {
+  Barrier& b = barrier(barriers, index);
   if (phase == b.phase) return false;
   if (phase != b.phase - 1)
-    throw MemoryFault(fmt::format("waits for phase {} of a barrier in phase {}: wait for each phase, one after the "
-                                  "other",
-                                  phase, b.phase));
-  for (const CopyUnderWay& copy : std::exchange(b.late, {}))
-    complete(copy, {copy.agent, copy.time, copy.inst});
+    throw MemoryFault(
+        fmt::format("waits for phase {} of a barrier in phase {}: wait for each phase, one after the "
+                    "other",
+                    phase, b.phase));
+  for (const CopyUnderWay& copy : std::exchange(b.late, {})) complete(copy, {copy.agent, copy.time, copy.inst});
   merge(clocks_[agent], b.ended);
   return true;
 }
 
-std::string Orders::awaited(Ref barriers, int64_t place, int64_t phase) const {
-  const auto found = barriers_.find({barriers, place});
+std::string Orders::awaited(Ref barriers, int64_t index, int64_t phase) const {
+  const auto found = barriers_.find({barriers, index});
   const auto k = static_cast<size_t>(barriers) - kernel_.params.size();
-  return fmt::format("phase {} of barrier l{}[{}], which has {} of {} arrivals", phase, k, place,
+  return fmt::format("phase {} of barrier l{}[{}], which has {} of {} arrivals", phase, k, index,
                      found == barriers_.end() ? 0 : found->second.arrived, kernel_.locals[k].arrivals);
 }
 

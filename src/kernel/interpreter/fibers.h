@@ -9,10 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
-#include "kernel/asynchronous/orders.h"
+#include "kernel/interpreter/orders.h"
 #include "kernel/checked_memory.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
@@ -24,7 +21,8 @@ namespace weft::kernel {
 template <class Is>
 bool has_op(const Block& b, const Is& is) {
   return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& i) {
-    return is(i.op) || std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& inner) { return has_op(inner, is); });
+    return is(i.op) ||
+           std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& inner) { return has_op(inner, is); });
   });
 }
 
@@ -68,12 +66,10 @@ class FiberRunner {
     try {
       body();
     } catch (const MemoryFault& fault) {
-      const SourceLine& source = kernel_.lines[inst ? static_cast<size_t>(inst->line) : 0];
-      const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "",
-                        text = inst ? print_inst(kernel_, *inst) + ": " : "";
-      throw_failure("kernel " + kernel_.name, fmt::format("{}program {}: {}{}", where, program_, text, fault.what()));
+      fail(inst, fault);
     }
   }
+  [[noreturn]] void fail(const Inst* inst, const MemoryFault& fault) const;
 
   void define(std::span<const Value> results, std::vector<Tile> tiles) {
     for (size_t k = 0; k < results.size(); ++k) values_[static_cast<size_t>(results[k])] = std::move(tiles[k]);

@@ -1,6 +1,10 @@
-#include "kernel/asynchronous/fibers.h"
+#include "kernel/interpreter/fibers.h"
 
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
 
 namespace weft::kernel {
 
@@ -16,6 +20,13 @@ void FiberRunner::run(int64_t program) {
   Fiber fiber{0, {{&kernel_.body}}};
   if (!go(fiber)) stuck({&fiber, 1});
   if (orders_) guarded(nullptr, [&] { orders_->finish(); });
+}
+
+void FiberRunner::fail(const Inst* inst, const MemoryFault& fault) const {
+  const SourceLine& source = kernel_.lines[inst ? static_cast<size_t>(inst->line) : 0];
+  const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "",
+                    text = inst ? print_inst(kernel_, *inst) + ": " : "";
+  throw_failure("kernel " + kernel_.name, fmt::format("{}program {}: {}{}", where, program_, text, fault.what()));
 }
 
 /// Runs a fiber until it ends (true), or waits for others or gives way to them (false).

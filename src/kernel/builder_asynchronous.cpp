@@ -16,7 +16,7 @@ void Builder::copy_async(const Copy& copy) {
   Inst inst{.op = Op::copy_async, .type = {dtype(copy.from), copy.dims}, .args = {copy.to_offset, copy.from_offset}};
   inst.args.insert(inst.args.end(), copy.limits.begin(), copy.limits.end());
   inst.args.resize(2 + copy.dims.size(), no_value);
-  if (copy.barrier >= 0) inst.args.push_back(copy.place);
+  if (copy.barrier >= 0) inst.args.push_back(copy.index);
   inst.ref = copy.to, inst.left = copy.from, inst.right = copy.barrier;
   inst.number = copy.other;
   inst.strides = copy.to_strides;
@@ -32,14 +32,14 @@ void Builder::wait_copies(int64_t left) {
   append(std::move(inst));
 }
 
-void Builder::arrive(Ref barriers, Value place) {
-  Inst inst{.op = Op::arrive, .args = {place}};
+void Builder::arrive(Ref barriers, Value index) {
+  Inst inst{.op = Op::arrive, .args = {index}};
   inst.ref = barriers;
   append(std::move(inst));
 }
 
-void Builder::await(Ref barriers, Value place, Value phase) {
-  Inst inst{.op = Op::await, .args = {place, phase}};
+void Builder::await(Ref barriers, Value index, Value phase) {
+  Inst inst{.op = Op::await, .args = {index, phase}};
   inst.ref = barriers;
   append(std::move(inst));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What happens before what within a program that copies asynchronously or has roles: vector clocks, barriers, and copies
-// under way. The interpreter asks it at every access of memory that such work may touch. Throws MemoryFault.
+// What happens before what within a program that copies asynchronously or has roles: vector clocks, barriers, and
+// copies under way. The interpreter asks it at every access of memory that such work may touch. Throws MemoryFault.
 #include <functional>
 #include <map>
 #include <span>
@@ -19,7 +19,7 @@ using Agent = size_t;
 struct CopyUnderWay {
   const Inst* inst = nullptr;
   Agent agent = 0;
-  int64_t time = 0;  // of the agent, when it began
+  int64_t time = 0;                                        // of the agent, when it began
   std::vector<std::pair<int64_t, int64_t>> elements = {};  // (to, from)
 };
 
@@ -38,15 +38,15 @@ class Orders {
   void read(Agent agent, const Inst& inst, Ref ref, int64_t index);
   void write(Agent agent, const Inst& inst, Ref ref, int64_t index);
 
-  void copy(Agent agent, const Inst& inst, std::vector<std::pair<int64_t, int64_t>> elements, int64_t place);
+  void copy(Agent agent, const Inst& inst, std::vector<std::pair<int64_t, int64_t>> elements, int64_t index);
   void commit(Agent agent);
   void wait(Agent agent, int64_t left);
-  void arrive(Agent agent, Ref barriers, int64_t place);
+  void arrive(Agent agent, Ref barriers, int64_t index);
   /// Returns whether phase `phase` has ended; then what came before its arrivals came before what follows.
-  bool await(Agent agent, Ref barriers, int64_t place, int64_t phase);
+  bool await(Agent agent, Ref barriers, int64_t index, int64_t phase);
 
   /// Returns "phase 2 of barrier l1[0], which has 1 of 2 arrivals".
-  std::string awaited(Ref barriers, int64_t place, int64_t phase) const;
+  std::string awaited(Ref barriers, int64_t index, int64_t phase) const;
   /// Returns "the program", "role 0", ….
   static std::string name(Agent agent) { return agent == 0 ? "the program" : "role " + std::to_string(agent - 1); }
   /// Returns "file:line" of an instruction, or its text.
@@ -61,13 +61,13 @@ class Orders {
   };
   struct Element {
     Touch written;
-    std::vector<Touch> read;         // the last one of each agent
-    const Inst* filled = nullptr;    // the copy under way that writes it
-    const Inst* copied = nullptr;    // one that reads it
+    std::vector<Touch> read;       // the last one of each agent
+    const Inst* filled = nullptr;  // the copy under way that writes it
+    const Inst* copied = nullptr;  // one that reads it
   };
   struct Barrier {
     int64_t phase = 0, arrived = 0;
-    Clock clock, ended;                   // what came before the arrivals of the present phase; of the one before
+    Clock clock, ended;                      // what came before the arrivals of the present phase; of the one before
     std::vector<CopyUnderWay> copies, late;  // of the present phase; of those before, as yet not waited for
   };
   struct Groups {
@@ -79,7 +79,7 @@ class Orders {
   bool before(const Touch& touch, Agent agent) const { return touch.time <= clocks_[agent][touch.agent]; }
   static void merge(Clock& into, const Clock& from);
   void complete(const CopyUnderWay& copy, const Touch& by);
-  Barrier& barrier(Ref barriers, int64_t place);
+  Barrier& barrier(Ref barriers, int64_t index);
   void check_order(const Touch& other, Agent agent, int64_t index, const char* does, const char* did) const;
 
   const Kernel& kernel_;

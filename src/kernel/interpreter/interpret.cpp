@@ -1,6 +1,6 @@
 // Executes tile IR on vectors of Numbers, one program after another, rounding after every operation as the hardware
 // does. The roles of a program take turns, in an order that a seed chooses; what they and asynchronous copies may do at
-// the same time is checked by kernel/asynchronous/orders.h.
+// the same time is checked by kernel/interpreter/orders.h.
 #include "kernel/interpret.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
-#include "kernel/asynchronous/fibers.h"
+#include "kernel/interpreter/fibers.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
 #include "kernel/tile_values.h"
@@ -208,8 +208,7 @@ class Interpreter : public FiberRunner {
 
   void store(const Inst& inst) {
     const Tile& value = tile(inst.args[0]);
-    slice(inst, type(inst.args[0]),
-          [&](size_t lane, int64_t address) { store_element(inst, address, value[lane]); });
+    slice(inst, type(inst.args[0]), [&](size_t lane, int64_t address) { store_element(inst, address, value[lane]); });
   }
 
   bool masked(Value mask, size_t lane) const { return mask != no_value && tile(mask)[lane].i == 0; }
@@ -312,7 +311,8 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     for (uint64_t seed = 1; seed < orders; ++seed) {
       run_all(kernel, buffers, symbols, grid, results, seed);
       for (size_t k = 0; k < buffers.size(); ++k)
-        if (kernel.params[k].written) std::copy(before[k].begin(), before[k].end(), static_cast<char*>(buffers[k].data));
+        if (kernel.params[k].written)
+          std::copy(before[k].begin(), before[k].end(), static_cast<char*>(buffers[k].data));
     }
   }
   run_all(kernel, buffers, symbols, grid, results, 0);

@@ -1,4 +1,4 @@
-#include "kernel/asynchronous/check_waits.h"
+#include "kernel/language/check_waits.h"
 
 #include <algorithm>
 #include <map>
@@ -23,7 +23,8 @@ class Waits {
     Pending pending;
     straight(kernel_.body, pending);
     arrivals();
-    if (copy_ && !commits_) complain(*copy_, "the copy belongs to no group: commit_copies() after it, or give a barrier");
+    if (copy_ && !commits_)
+      complain(*copy_, "the copy belongs to no group: commit_copies() after it, or give a barrier");
     if (copy_ && !waits_) complain(*copy_, "nothing waits for the copy: wait_copies() before its elements are read");
     return complaint_;
   }
@@ -44,7 +45,7 @@ class Waits {
     if (!complaint_) complaint_ = {inst.line, std::move(text)};
   }
 
-  std::string place(const Inst& inst) const {
+  std::string where(const Inst& inst) const {
     const SourceLine& line = kernel_.lines[static_cast<size_t>(inst.line)];
     return line.line > 0 ? fmt::format("{}:{}", line.file, line.line) : print_inst(kernel_, inst);
   }
@@ -112,7 +113,7 @@ class Waits {
     const auto check = [&](const std::vector<const Inst*>& copies) {
       for (const Inst* copy : copies)
         if (copy->ref == inst.ref && meets(*copy, inst))
-          complain(inst, fmt::format("reads what the copy at {} still writes: wait for the copy before", place(*copy)));
+          complain(inst, fmt::format("reads what the copy at {} still writes: wait for the copy before", where(*copy)));
     };
     check(pending.open), check(pending.by_barrier);
     for (const auto& group : pending.groups) check(group);

@@ -22,9 +22,27 @@ Ref<T, static_cast<int>(N)> shared(const int64_t (&dims)[N], SharedLayout layout
   return Ref<T, static_cast<int>(N)>(shared(detail::dtype_of<T>(), {dims, dims + N}, layout, at));
 }
 
-/// Copies a slice of an array into one of shared memory between now and the wait for it; `other` outside of the array.
+namespace detail {
+template <class V>
+inline constexpr bool is_slice = false;
 template <class T, int R>
-void copy_async(const WritablePart<T, R>& to, const Part<T, R>& from, Scalar other = 0, Line at = Line::here()) {
+inline constexpr bool is_slice<Part<T, R>> = true;
+template <class T, int R>
+inline constexpr bool is_slice<WritablePart<T, R>> = true;
+
+template <class To, class From>
+constexpr void check_copy() {
+  static_assert(is_slice<To> && is_slice<From>, "a copy goes from a slice of an array to a slice of shared memory");
+  static_assert(std::same_as<ElementOf<To>, ElementOf<From>>,
+                "a copy converts nothing: both slices have one element type");
+  static_assert(rank_of<To> == rank_of<From>, "a copy keeps the shape: both slices have one rank");
+}
+}  // namespace detail
+
+/// Copies a slice of an array into one of shared memory between now and the wait for it; `other` outside of the array.
+template <TileLike To, TileLike From>
+void copy_async(const To& to, const From& from, Scalar other = 0, Line at = Line::here()) {
+  detail::check_copy<To, From>();
   copy_async(to.ref(), to.spans(), from.ref(), from.spans(), other, {}, {}, at);
 }
 
@@ -38,8 +56,9 @@ class Barrier {
   /// Waits for the end of a phase: the present one, or the one before it, which at the beginning is -1.
   void wait(const Index& phase, Line at = Line::here()) const { k::wait(all_, index_.any(), phase.any(), at); }
   /// Copies a slice of an array into one of shared memory; the present phase does not end before that is done.
-  template <class T, int R>
-  void copy(const WritablePart<T, R>& to, const Part<T, R>& from, Scalar other = 0, Line at = Line::here()) const {
+  template <TileLike To, TileLike From>
+  void copy(const To& to, const From& from, Scalar other = 0, Line at = Line::here()) const {
+    detail::check_copy<To, From>();
     copy_async(to.ref(), to.spans(), from.ref(), from.spans(), other, all_, index_.any(), at);
   }
 
@@ -73,9 +92,8 @@ class Pipeline {
     empty_[slot(step, at)].wait(Index(apply("sub", std::array{round(step, at), Index(1, at).any()}, at)), at);
   }
   /// Copies a slice of an array into the slot of a step, which is not full before.
-  template <class T, int R>
-  void copy(const Index& step, const WritablePart<T, R>& to, const Part<T, R>& from, Scalar other = 0,
-            Line at = Line::here()) const {
+  template <TileLike To, TileLike From>
+  void copy(const Index& step, const To& to, const From& from, Scalar other = 0, Line at = Line::here()) const {
     full_[slot(step, at)].copy(to, from, other, at);
   }
   /// Says that a step's slot is filled, but for copies under way.

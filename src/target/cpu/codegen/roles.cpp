@@ -13,8 +13,32 @@ namespace {
 
 constexpr size_t stack_bytes = size_t{256} << 10;
 
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" {
+void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom, size_t size);
+void __sanitizer_finish_switch_fiber(void* fake_stack, const void** bottom, size_t* size);
+}
+#endif
+#if defined(__SANITIZE_THREAD__)
+extern "C" {
+void* __tsan_get_current_fiber(void);
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+}
+#endif
+
+/// What a sanitizer has to know of a stack before code runs on it.
+struct Sanitized {
+  void* fake_stack = nullptr;  // of AddressSanitizer
+  const void* bottom = nullptr;
+  size_t size = 0;
+  void* fiber = nullptr;  // of ThreadSanitizer
+};
+
 struct RoleFiber {
   ucontext_t context = {};
+  Sanitized sanitized = {};
   std::unique_ptr<char[]> stack;
   RoleBody body = nullptr;
   bool ended = false;
@@ -23,6 +47,7 @@ struct RoleFiber {
 /// The roles that run on a thread.
 struct RoleTurns {
   ucontext_t scheduler = {};
+  Sanitized sanitized = {};  // of the scheduler
   std::deque<RoleFiber> fibers = {};
   void* frame = nullptr;
   RoleFiber* running = nullptr;
@@ -33,12 +58,31 @@ struct RoleTurns {
 thread_local RoleTurns* turns = nullptr;
 thread_local std::deque<std::unique_ptr<char[]>> spare_stacks;
 
+/// Goes on on another stack; `from` is the present one.
+void change(ucontext_t& from, [[maybe_unused]] Sanitized& own, ucontext_t& to, [[maybe_unused]] Sanitized& other) {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&own.fake_stack, other.bottom, other.size);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(other.fiber, 0);
+#endif
+  swapcontext(&from, &to);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(own.fake_stack, nullptr, nullptr);
+#endif
+}
+
+void give_way(RoleTurns& all) { change(all.running->context, all.running->sanitized, all.scheduler, all.sanitized); }
+
 void role_main() {
   RoleTurns& all = *turns;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &all.sanitized.bottom, &all.sanitized.size);
+#endif
   all.running->body(all.frame);
   all.running->ended = true;
   all.progress = true;
-  swapcontext(&all.running->context, &all.scheduler);
+  give_way(all);
 }
 
 void begin_role(RoleTurns& all, RoleBody body) {
@@ -55,6 +99,10 @@ void begin_role(RoleTurns& all, RoleBody body) {
   fiber.context.uc_stack.ss_size = stack_bytes;
   fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, role_main, 0);
+  fiber.sanitized.bottom = fiber.stack.get(), fiber.sanitized.size = stack_bytes;
+#if defined(__SANITIZE_THREAD__)
+  fiber.sanitized.fiber = __tsan_create_fiber(0);
+#endif
 }
 
 bool ended(const int64_t* barrier, int64_t phase) { return phase < (*barrier >> 32); }
@@ -65,6 +113,9 @@ void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
   RoleTurns all;
   all.frame = frame;
   for (int64_t k = 0; k < count; ++k) begin_role(all, bodies[k]);
+#if defined(__SANITIZE_THREAD__)
+  all.sanitized.fiber = __tsan_get_current_fiber();
+#endif
   RoleTurns* const outer = turns;
   turns = &all;
   for (bool left = true; left;) {
@@ -72,7 +123,7 @@ void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
     for (RoleFiber& fiber : all.fibers) {
       if (fiber.ended) continue;
       all.running = &fiber;
-      swapcontext(&all.scheduler, &fiber.context);
+      change(all.scheduler, all.sanitized, fiber.context, fiber.sanitized);
       left = left || !fiber.ended;
     }
     if (left && !all.progress) {
@@ -81,7 +132,12 @@ void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
     }
   }
   turns = outer;
-  for (RoleFiber& fiber : all.fibers) spare_stacks.push_back(std::move(fiber.stack));
+  for (RoleFiber& fiber : all.fibers) {
+#if defined(__SANITIZE_THREAD__)
+    __tsan_destroy_fiber(fiber.sanitized.fiber);
+#endif
+    spare_stacks.push_back(std::move(fiber.stack));
+  }
 }
 
 void arrive_at_barrier(int64_t* barrier, int64_t arrivals) {
@@ -98,7 +154,7 @@ void await_phase(const int64_t* barrier, int64_t phase, const char* where) {
   while (!ended(barrier, phase)) {
     RoleTurns& all = *turns;
     all.waits = where;
-    swapcontext(&all.running->context, &all.scheduler);
+    give_way(all);
   }
   turns->progress = true;
 }

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "kernel/interpreter/orders.h"
 #include "kernel/checked_memory.h"
+#include "kernel/interpreter/orders.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
 #include "kernel/tile_values.h"

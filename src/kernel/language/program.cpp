@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "kernel/language/check_waits.h"
 #include "kernel/interpret.h"
+#include "kernel/language/check_waits.h"
 #include "kernel/language/trace.h"
 
 namespace weft::k {

@@ -139,8 +139,9 @@ struct OtherName {
   std::string_view name;
 };
 constexpr OtherName other_names[] = {
-    {Op::slice, axes_field, "from"},   {Op::slice, strides_field, "step"}, {Op::shift, axis_field, "by"},
-    {Op::exchange, axis_field, "xor"}, {Op::extract, axis_field, "lane"},  {Op::prefetch, number_field, "count"},
+    {Op::roles, axes_field, "warps"},   {Op::roles, strides_field, "registers"}, {Op::slice, axes_field, "from"},
+    {Op::slice, strides_field, "step"}, {Op::shift, axis_field, "by"},           {Op::exchange, axis_field, "xor"},
+    {Op::extract, axis_field, "lane"},  {Op::prefetch, number_field, "count"},
 };
 
 struct DtypeName {

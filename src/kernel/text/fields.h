@@ -40,7 +40,11 @@ inline bool has_known_types(Op op) {
   return op == Op::program_id || op == Op::symbol || op == Op::loop || op == Op::when;
 }
 /// Returns whether the number is written by its dtype: of a constant, and of what a load gives outside of its array.
-inline bool has_number_of_dtype(Op op) { return op == Op::constant || op == Op::load || op == Op::gather; }
+inline bool has_number_of_dtype(Op op) {
+  return op == Op::constant || op == Op::load || op == Op::gather || op == Op::copy_async;
+}
+/// Returns whether an instruction without results has the type of a tile.
+inline bool has_own_type(Op op) { return op == Op::matmul || op == Op::copy_async; }
 
 /// Returns "f32", "bf16".
 std::string_view short_name(Dtype t);

@@ -17,7 +17,8 @@ using Kind = Token::Kind;
 
 constexpr int deepest = 64;                        // blocks in blocks
 constexpr int64_t most_memory = int64_t{1} << 47;  // elements of an array or a local buffer
-constexpr const char* lines_of = "tile IR";        // stands for the file in messages about instructions
+constexpr int64_t most_arrivals = 1024, widest_swizzle = 128;
+constexpr const char* lines_of = "tile IR";  // stands for the file in messages about instructions
 
 class Parser {
  public:
@@ -122,11 +123,18 @@ class Parser {
     in_.expect("[");
     l.elements = in_.whole("the number of elements", 1, most_memory);
     in_.expect("]");
-    if (in_.accept("share")) {
+    const auto option = [&](const char* name, int64_t most) {
+      if (!in_.accept(name)) return int64_t{0};
       in_.expect("(");
-      l.share = in_.whole("a share", 1, most_memory);
+      const int64_t number = in_.whole(name, 1, most);
       in_.expect(")");
-    }
+      return number;
+    };
+    l.share = option("share", most_memory);
+    l.arrivals = option("barriers", most_arrivals);
+    l.swizzle = static_cast<int>(option("swizzle", widest_swizzle));
+    if (l.swizzle != 0 && l.swizzle != 32 && l.swizzle != 64 && l.swizzle != 128)
+      refuse(at, fmt::format("lines of {} bytes are swizzled: write 32, 64 or 128", l.swizzle));
     if (kernel_.locals.size() <= number) kernel_.locals.resize(number + 1, {float32, 0});
     if (kernel_.locals[number].elements > 0) refuse(at, at.text + " is declared twice: give it another number");
     kernel_.locals[number] = l;
@@ -250,7 +258,7 @@ class Parser {
       if (k < bodies.size())
         for (const Argument& a : bodies[k]) b.arguments.push_back(define(a.name, a.type));
       block(b, depth + 1);
-      if (!in_.accept("then") && !in_.accept("else")) break;
+      if (!in_.accept("then") && !in_.accept("else") && !in_.accept("and")) break;
       in_.expect("{");
     }
     end_line();
@@ -304,7 +312,7 @@ class Parser {
     if (in_.accept(":")) {
       do types.push_back(read_type(in_));
       while (in_.accept(","));
-      if (inst.op == Op::matmul) inst.type = types[0], types.clear();
+      if (has_own_type(inst.op)) inst.type = types[0], types.clear();
     }
     known_types(inst, behind, types, at);
     if (address >= 0) absent_arguments(inst, behind, types, at);

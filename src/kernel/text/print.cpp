@@ -44,7 +44,7 @@ class Printer {
     s += arguments(inst);
     s += block_arguments(inst);
     const bool typed = !inst.results.empty() && !has_known_types(inst.op);
-    return typed || inst.op == Op::matmul ? s + " : " + types(inst) : s;
+    return typed || has_own_type(inst.op) ? s + " : " + types(inst) : s;
   }
 
  private:
@@ -111,8 +111,10 @@ class Printer {
   }
   string local(size_t k) const {
     const Local& l = kernel_.locals[k];
-    return fmt::format(" l{}: {}[{}]{}", k, short_name(l.dtype), l.elements,
-                       l.share > 0 ? fmt::format(" share({})", l.share) : "");
+    string s = fmt::format(" l{}: {}[{}]", k, short_name(l.dtype), l.elements);
+    if (l.share > 0) s += fmt::format(" share({})", l.share);
+    if (l.arrivals > 0) s += fmt::format(" barriers({})", l.arrivals);
+    return l.swizzle > 0 ? s + fmt::format(" swizzle({})", l.swizzle) : s;
   }
   string allocation(const Inst& inst) const {
     if (!is_local(kernel_, inst.ref)) return fmt::format(" {}: ?[{}]", ref(inst.ref), inst.number.i);
@@ -208,7 +210,8 @@ class Printer {
       }
       text_ += " {\n";
       for (size_t k = 0; k < inst.blocks.size(); ++k) {
-        if (k > 0) text_ += indent + (inst.op == Op::branch ? "} else {\n" : "} then {\n");
+        if (k > 0)
+          text_ += indent + (inst.op == Op::branch ? "} else {\n" : inst.op == Op::roles ? "} and {\n" : "} then {\n");
         block(inst.blocks[k], depth + 1);
       }
       text_ += indent + "}\n";

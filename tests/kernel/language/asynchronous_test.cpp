@@ -8,6 +8,7 @@
 
 #include "kernel/language/errors.h"
 #include "kernel/language/run.h"
+#include "kernel/text/text.h"
 
 namespace {
 
@@ -48,6 +49,14 @@ TEST_CASE("kernels of the explicit level compute what plain loops compute, also 
     REQUIRE(got.size() == wanted.size());
     for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(wanted[i]).epsilon(1e-4));
     compare_rewritten(c.program, arrays);
+  }
+}
+
+TEST_CASE("the text of asynchronous work is read back") {
+  for (const AsyncKernel& c : asynchronous_kernels()) {
+    const std::string text = weft::kernel::print(c.program.data().kernel);
+    CAPTURE(text);
+    CHECK(digest(weft::kernel::parse(text).kernel) == digest(c.program.data().kernel));
   }
 }
 

@@ -76,10 +76,11 @@ class Absorbing : public Copier {
   std::vector<Ref> arrays_;
 };
 
-/// Returns whether all accesses to a buffer are of one kind.
+/// Returns whether all accesses to a buffer are of one kind, in a kernel that does nothing asynchronously.
 bool only(const Kernel& kernel, Ref param, Op op) {
   bool all = true;
   each_inst(kernel.body, [&](const Inst& inst) {
+    if (is_asynchronous(inst.op)) all = false;  // a copy moves elements as they are
     if (inst.ref == param && info(inst.op).access != Access::none && inst.op != Op::prefetch)
       all = all && inst.op == op;
   });

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/compiled_when_run.h"
 #include "target/target.h"
 
 namespace weft::test {
@@ -30,7 +31,7 @@ class SimtTarget : public target::Target {
   }
   std::string fingerprint() const override { return "simt " + std::to_string(machine_.cluster); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
-    return target::cpu().compile(kernels);
+    return weft::test::compile_when_run(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc&) const override { return nullptr; }
   std::shared_ptr<const target::LibraryCall> call(const kernel::CallDesc& desc) const override {

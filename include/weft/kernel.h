@@ -19,8 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "weft/kernel/block.h"
 #include "weft/kernel/functions.h"
 #include "weft/kernel/order.h"
+#include "weft/kernel/packed.h"
 #include "weft/kernel/random.h"
 #include "weft/kernel/slice.h"
 

@@ -55,7 +55,7 @@ PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     "kernel.h": "kernel", "kernel_async.h": "kernel", "kernel_library.h": "kernel",
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
-    **{f"kernel/{name}.h": "kernel" for name in ("erased", "erased_async", "tile", "slice", "functions", "order",
+    **{f"kernel/{name}.h": "kernel" for name in ("erased", "tile", "slice", "block", "functions", "order", "packed",
                                                  "random")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",

@@ -69,10 +69,6 @@ Ds subscript_of(N size, const Index& i, Line at) {
 /// `window(size, step)`; and a function from the program's numbers along the axes of the grid (or from any other
 /// indices) to one index for each axis. A size's index counts blocks, the others' count elements. The function may read
 /// indices from arrays, so that a list of blocks is what a kernel works on.
-///
-///     const k::Block rows(std::tuple{64, k::squeezed, 128},
-///                         [&](k::Index i, k::Index j) { return std::tuple{i, expert(i), j}; });
-///     auto tile = rows(x, k::program_id(0), k::program_id(1)).load();  // [64, 128]
 template <class Map, detail::block_axis... A>
 class Block {
  public:

@@ -84,6 +84,13 @@ struct Barrier {
   u32 phase = 0;
   std::vector<Copy> copies, due;
 };
+/// An mbarrier of a producer, and the boxes whose bytes it counts.
+struct BoxBarrier {
+  int count = 0, left = 0;
+  i64 bytes = 0;
+  u32 phase = 0;
+  std::vector<std::function<void()>> copies;
+};
 using Words = std::array<u32, 6>[32];  // of the lanes of a warp
 struct Block {
   Meeting all, warps[32], roles[16];
@@ -93,7 +100,9 @@ struct Block {
   unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
   Copies copies[1024];
   Products products[1024];
-  std::vector<u8> shared;  // its shared memory while another block has its turn
+  Meeting first;                           // threads of the block that meet without the others
+  std::map<u32, BoxBarrier> box_barriers;  // by address
+  std::vector<u8> shared;                  // its shared memory while another block has its turn
 };
 static jmp_buf scheduler;
 static std::deque<Fiber> fibers;  // block by block; who is in it stays where it is
@@ -185,6 +194,7 @@ static void run(void (*entry)(), int of_block, i64 grid, int cluster_size) {
     cluster = {threads * cluster_size};
     for (Block& b : blocks) {
       b.all = {threads};
+      b.first = {}, b.box_barriers.clear();
       for (Meeting& w : b.warps) w = {32};
       for (Meeting& r : b.roles) r = {};
       b.barriers.clear();
@@ -475,5 +485,62 @@ static void wgmma(Wgmma<Type, Columns, A, B>, float* c, const u32* a, u64 b, int
     for (int q = 0; q < 4; ++q) words[lane][q] = published[lane][q];
   multiply_by_warpgroup<Type, Columns, A, B>(c, b, more, [=](int i, int k) {
     return static_cast<u16>(words[i % 8 * 4 + k / 2 % 4][i % 16 / 8 + 2 * (k / 8)] >> 16 * (k % 2));
+  });
+}
+
+// --- mbarriers and TMA: boxes arrive when somebody waits for them, and not before ---
+
+template <int Threads>
+static void meet_first() {
+  block::own().first.size = Threads;
+  block::meet(block::own().first);
+}
+static void fence_barriers() {}
+template <int>
+static void fewer_registers() {}
+template <int>
+static void more_registers() {}
+static void barrier_init(u32 at, u32 count) {
+  block::own().box_barriers[at] = {static_cast<int>(count), static_cast<int>(count)};
+}
+static void barrier_step(block::BoxBarrier& b) {
+  if (b.left == 0 && b.bytes == 0) b.left = b.count, ++b.phase;
+}
+static void barrier_arrive(u32 at) {
+  block::BoxBarrier& b = block::own().box_barriers.at(at);
+  --b.left;
+  barrier_step(b);
+}
+static void barrier_expect(u32 at, u32 bytes) {
+  block::own().box_barriers.at(at).bytes += bytes;
+  barrier_arrive(at);
+}
+static void barrier_wait(u32 at, u32 parity) {
+  block::BoxBarrier& b = block::own().box_barriers.at(at);
+  while ((b.phase & 1) == parity) {
+    std::vector<std::function<void()>> copies;
+    std::swap(copies, b.copies);
+    for (const auto& copy : copies) copy();
+    if (copies.empty()) block::give_way();
+  }
+}
+/// A matrix is described by its begin, the bytes between lines, the bytes and the lines of a box, and an element's
+/// size.
+template <class Map>
+static void copy_box(u32 to, const Map* map, int x, int y, u32 barrier) {
+  const u64 *v = map->v, width = v[2], lines = v[3];
+  const u8* const from = reinterpret_cast<const u8*>(v[0]) + static_cast<i64>(y) * static_cast<i64>(v[1]) +
+                         static_cast<i64>(x) * static_cast<i64>(v[4]);
+  const u64 pitch = v[1];
+  block::BoxBarrier* const b = &block::own().box_barriers.at(barrier);
+  b->copies.push_back([=] {
+    for (u32 line = 0; line < lines; ++line)
+      for (u32 byte = 0; byte < width; byte += 16) {
+        const u32 at = to + line * static_cast<u32>(width) + byte;
+        std::memcpy(memory + (at ^ ((at >> 7 & (static_cast<u32>(width) / 16 - 1)) << 4)), from + line * pitch + byte,
+                    16);
+      }
+    b->bytes -= static_cast<i64>(width * lines);
+    barrier_step(*b);
   });
 }

@@ -244,6 +244,21 @@ TEST_CASE("warpgroups multiply operands in all orders and from registers, thread
   check_near(cases, hopper);
 }
 
+TEST_CASE("a producer copies by TMA what warpgroups multiply, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases{matmul<bfloat16_t>(bfloat16, 128, 256, 384, {128, 256, 64}),
+                                matmul<float16_t>(float16, 128, 512, 192, {128, 256, 32}),
+                                attention<bfloat16_t>(bfloat16, 256, 128, 128, 64, false),
+                                attention<bfloat16_t>(bfloat16, 256, 128, 128, 64, true)};
+  for (int bits = 0; bits < 4; ++bits) {
+    const Form f{.a_turned = (bits & 1) != 0, .b_turned = (bits & 2) != 0, .m = 128, .n = 256, .depth = 64, .steps = 6};
+    cases.push_back(product(f, whole_tile, f.m * f.n));
+  }
+  for (const RandomCase& c : cases)
+    CHECK(cuda::render(expand(c.kernel), "k", {}, hopper).source.find("copied by TMA") != std::string::npos);
+  check_near(cases, hopper);
+}
+
 TEST_CASE("a source says what became of each product") {
   const auto source = [](const RandomCase& c) { return cuda::render(expand(c.kernel), "k").source; };
   const auto says = [&](const RandomCase& c, const char* text) { return source(c).find(text) != std::string::npos; };
@@ -254,7 +269,10 @@ TEST_CASE("a source says what became of each product") {
     return on_hopper(c).find(text) != std::string::npos;
   };
   CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 256, 128, {128, 256, 64}),
-                    "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied ahead"));
+                    "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied by TMA"));
+  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 256, 96, {128, 256, 64}),
+                    "copied ahead; no TMA: a tile of p0 may pass the array's edge"));
+  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {128, 128, 64}), "no TMA: two programs share an SM"));
   CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {32, 128, 32}), "32 rows, no multiple of 64"));
   CHECK(hopper_says(product({.m = 256, .n = 256}, whole_tile, 256 * 256), "no wgmma: their accumulators take more"));
   CHECK(says(matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}), "not pipelined: rows of p0 are not 16-byte aligned"));

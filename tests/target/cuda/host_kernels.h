@@ -103,10 +103,15 @@ class HostKernels {
                             const target::cuda::Features& features) {
     const std::string symbol = fmt::format("k{}", number);
     const target::cuda::Rendered r = target::cuda::render(kernel::expand(kernel), symbol, variant, features);
-    std::string arguments;
+    std::string arguments, maps;
     for (size_t i = 0; i < kernel.params.size(); ++i) arguments += fmt::format("Argument{{B[{}]}}, ", i);
     for (size_t i = 0; i < kernel.symbols.size(); ++i) arguments += fmt::format("S[{}], ", i);
-    return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G); }}\n", symbol, arguments) +
+    for (const target::cuda::TensorCopy& m : r.maps) {
+      const int64_t size = m.dtype.size();
+      maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull}}}}", m.param, m.pitch * size,
+                          m.across * size, m.lines, size);
+    }
+    return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G{2}); }}\n", symbol, arguments, maps) +
            fmt::format(
                "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "
                "block::run({0}_thread, {1}, (g + {2} - 1) / {2} * {3}, {3}); }}\n",

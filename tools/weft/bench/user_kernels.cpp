@@ -1,5 +1,5 @@
 // weft bench user-kernels: kernels as users write them beside what the compiler makes of the same operations,
-// alternately in one run, on either device.
+// alternately in one run, on either device; on a GPU those of user_kernels_gpu.cpp too.
 #include <fmt/format.h>
 
 #include "compiler/program.h"
@@ -7,6 +7,7 @@
 #include "tools/weft/kernel/examples.h"
 #include "tools/weft/kernel/subjects.h"
 #include "weft/compile.h"
+#include "weft/device.h"
 #include "weft/transforms.h"
 
 namespace weft::tool {
@@ -57,6 +58,7 @@ void bench_user_kernels(const BenchOptions& o) {
         .number("of_compiler", compilers[2] / users[2])
         .print();
   }
+  if (default_device().type == Device::gpu) bench_tensor_cores(o);
 }
 
 }  // namespace weft::tool

@@ -33,6 +33,23 @@ size_t capacity_for(size_t segments, size_t most) {
   return std::min(most, std::max<size_t>(8, std::bit_ceil(segments)));
 }
 
+/// Returns the description of a matrix for TMA. Its lines have no end: no box passes the end of the parameter.
+TensorMap tensor_map(const TensorCopy& copy, void* address) {
+  TensorMap map;
+  const int64_t bytes = copy.across * copy.dtype.size();
+  const uint64_t extents[] = {static_cast<uint64_t>(copy.pitch), uint64_t{1} << 31},
+                 strides[] = {static_cast<uint64_t>(copy.pitch * copy.dtype.size())};
+  const uint32_t box[] = {static_cast<uint32_t>(copy.across), static_cast<uint32_t>(copy.lines)}, steps[] = {1, 1};
+  const TensorMapLayout swizzle = bytes == 128  ? tensor_map_swizzle_128
+                                  : bytes == 64 ? tensor_map_swizzle_64
+                                                : tensor_map_swizzle_32;
+  check_result(driver().tensor_map_encode_tiled(&map, copy.dtype == bfloat16 ? tensor_map_bf16 : tensor_map_f16, 2,
+                                                address, extents, strides, box, steps, tensor_map_interleave_none,
+                                                swizzle, tensor_map_promotion_256, tensor_map_fill_zero),
+               "cuTensorMapEncodeTiled", fmt::format("parameter {}", copy.param));
+  return map;
+}
+
 }  // namespace
 
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what) {
@@ -53,7 +70,7 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
-  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks};
+  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks, rendered.maps};
   check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
                what);
   if (entry.shared_bytes > default_shared_bytes)
@@ -148,27 +165,37 @@ void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t 
 
 namespace {
 
-/// Returns pointers to what a launch of one segment takes: buffers, symbols, and the number of programs.
-std::vector<void*> arguments_of(const Segment& segment) {
-  std::vector<void*> out;
-  for (void* const& p : segment.buffers) out.push_back(const_cast<void**>(&p));
-  for (const int64_t& s : segment.symbols) out.push_back(const_cast<int64_t*>(&s));
-  out.push_back(const_cast<int64_t*>(&segment.grid));
-  return out;
-}
+/// What a launch of one segment takes: buffers, symbols, the number of programs, and what TMA copies boxes of.
+class Arguments {
+ public:
+  Arguments(const Segment& segment, const Entry& entry) {
+    for (void* const& p : segment.buffers) pointers_.push_back(const_cast<void**>(&p));
+    for (const int64_t& s : segment.symbols) pointers_.push_back(const_cast<int64_t*>(&s));
+    pointers_.push_back(const_cast<int64_t*>(&segment.grid));
+    for (const TensorCopy& copy : entry.maps)
+      maps_.push_back(tensor_map(copy, segment.buffers[static_cast<size_t>(copy.param)]));
+    for (TensorMap& map : maps_) pointers_.push_back(&map);
+  }
+  void** data() { return pointers_.data(); }
+
+ private:
+  std::vector<TensorMap> maps_;
+  std::vector<void*> pointers_;
+};
 
 }  // namespace
 
 void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
-  launch(entry({is_aligned, 1}), segment.grid, arguments_of(segment).data());
+  const Entry& one = entry({is_aligned, 1});
+  launch(one, segment.grid, Arguments(segment, one).data());
 }
 
 void CudaExecutable::run_on(void* stream, const Segment& segment) const {
   if (!context_) throw_failure("kernel " + kernel_.name, "there is no device: this target only compiles");
   if (segment.grid == 0) return;
   context_->make_current();
-  launch_on(static_cast<StreamHandle>(stream), entry({aligned({&segment, 1}), 1}), segment.grid,
-            arguments_of(segment).data(), false);
+  const Entry& one = entry({aligned({&segment, 1}), 1});
+  launch_on(static_cast<StreamHandle>(stream), one, segment.grid, Arguments(segment, one).data(), false);
 }
 
 void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {

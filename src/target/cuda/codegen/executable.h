@@ -33,6 +33,7 @@ struct Entry {
   int threads = 32, programs = 1;
   int64_t shared_bytes = 0;
   int cluster = 1;  // blocks that run one program
+  std::vector<TensorCopy> maps = {};
 };
 
 /// Loads a cubin on the device; `what` names it in errors.

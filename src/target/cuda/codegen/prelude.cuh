@@ -308,6 +308,49 @@ template <int Left>
 FN void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Left) : "memory");
 }
+// mbarriers: `count` threads and the bytes that copies bring end a phase; who waits for a phase of `parity` goes on
+// after it. TMA copies a box of a matrix into shared memory, whose bytes an mbarrier counts.
+struct alignas(128) TensorMap {
+  u64 v[16];
+};
+
+FN void barrier_init(u32 at, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(count) : "memory");
+}
+FN void barrier_expect(u32 at, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(at), "r"(bytes) : "memory");
+}
+FN void barrier_wait(u32 at, u32 parity) {
+  u32 done;
+  do
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                 : "=r"(done)
+                 : "r"(at), "r"(parity)
+                 : "memory");
+  while (!done);
+}
+FN void barrier_arrive(u32 at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory"); }
+FN void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory"); }
+FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               :
+               : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier)
+               : "memory");
+}
+// Warps of a group give registers back, or take them.
+template <int Registers>
+FN void fewer_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Registers));
+}
+template <int Registers>
+FN void more_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Registers));
+}
+// The barrier of the first threads of a block, which others pass by.
+template <int Threads>
+FN void meet_first() {
+  asm volatile("bar.sync 1, %0;" : : "n"(Threads) : "memory");
+}
 // An instruction of a warpgroup: 64 rows, Columns columns; which operands are not contiguous along k. Sources define
 // `wgmma` for the forms that they use: c = a b, plus c where `more` is not 0, of a matrix or of registers and a matrix.
 template <class Type, int Columns, bool A, bool B>

@@ -494,13 +494,14 @@ std::string Renderer::signature(const std::string& symbol) const {
     text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
                         kernel_.params[k].written ? "" : "__restrict__", k);
   for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
+  for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", const TensorMap* const map{}", k);
   return text + ") {\n";
 }
 
 /// Returns the __global__ function. Parameters that are constant while the kernel runs are declared const __restrict__,
 /// so that the compiler may read them at any time through the read-only cache.
 std::string Renderer::entry(const std::string& symbol) const {
-  const int block = threads_ * programs_;
+  const int block = threads_of_block();
   const bool many = variant_.segments > 1;
   const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
   std::string text;
@@ -521,11 +522,12 @@ std::string Renderer::entry(const std::string& symbol) const {
                           kernel_.params[k].constant && !kernel_.params[k].written ? "__restrict__ " : "", k);
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
+    for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", const __grid_constant__ TensorMap map{}", k);
   }
   text += ") {\n  extern __shared__ __align__(";
   text += fmt::format("{}) u8 memory[];\n", warpgroups_ > 0 ? 1024 : 16);
   // The range of t, for all threads: the compiler then sees which registers lie past the end of a partly filled tile.
-  text += fmt::format("  const int t = threadIdx.x % {};\n", threads_);
+  text += producer_ ? "  const int t = threadIdx.x;\n" : fmt::format("  const int t = threadIdx.x % {};\n", threads_);
   text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",
                                        cluster_ > 1 ? fmt::format(" / {}", cluster_) : "")
                          : fmt::format(
@@ -553,11 +555,13 @@ std::string Renderer::entry(const std::string& symbol) const {
     text += kernel_.params[k].constant && !kernel_.params[k].written ? ", " + p : fmt::format(", changing({})", p);
   }
   for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
+  for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", &map{}", k);
   return text + ");\n}\n";
 }
 
 Rendered Renderer::run(const std::string& symbol) {
   find_copies(kernel_.body);
+  if (producer_) begin_producer();
   block(kernel_.body);
   finish_copies();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
@@ -568,7 +572,9 @@ Rendered Renderer::run(const std::string& symbol) {
   const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
   if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096)
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
-  std::string text = fmt::format("#define SYNC {}\n", threads_ <= 32 ? "__syncwarp();" : "__syncthreads();");
+  std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
+                                                      : threads_ <= 32 ? "__syncwarp();"
+                                                                       : "__syncthreads();");
   for (const std::string& line : notes_) text += "// " + line + "\n";
   for (const std::string& form : forms_) text += form;
   text += signature(symbol);
@@ -577,7 +583,7 @@ Rendered Renderer::run(const std::string& symbol) {
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_ * programs_, programs_, shared_bytes * programs_, cluster_};
+  return {text, symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_, maps_};
 }
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,

@@ -3,6 +3,7 @@
 // distributed over them in chunks that one thread loads at once, and stay in registers. Only reductions, shifts,
 // transposes, dots and the like move elements between threads, through lanes and shared memory.
 #include <string>
+#include <vector>
 
 #include "kernel/tile.h"
 #include "target/machine.h"
@@ -27,6 +28,15 @@ struct Features {
 };
 inline Features features_of(const Machine& machine) { return {machine.arch == "sm_90a", machine.has_clusters()}; }
 
+/// A matrix that TMA copies boxes of: `pitch` elements from line to line of a parameter, boxes of `lines` times
+/// `across` elements (at most 128 bytes, swizzled). It is an argument of its own, behind the grid.
+struct TensorCopy {
+  int param = 0;
+  Dtype dtype;
+  int64_t pitch = 0, lines = 0, across = 0;
+  friend bool operator==(const TensorCopy&, const TensorCopy&) = default;
+};
+
 struct Rendered {
   std::string source;  // without the prelude
   std::string symbol;  // the entry
@@ -34,11 +44,13 @@ struct Rendered {
   int programs = 1;    // programs that a block runs at once
   int64_t shared_bytes = 0;
   int blocks = 1;  // of the cluster that runs a program
+  std::vector<TensorCopy> maps = {};
 };
 
 /// Renders a kernel that is already expanded (kernel/expand/expand.h). Arguments of the entry with one segment: a
-/// pointer per parameter, an i64 per symbol, the grid (i64). With several: one structure of i64 with the number of
-/// segments, the first program of each and the end of the last, then the pointers and symbols of each.
+/// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`. With several: one
+/// structure of i64 with the number of segments, the first program of each and the end of the last, then the pointers
+/// and symbols of each.
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {},
                 const Features& features = {});
 

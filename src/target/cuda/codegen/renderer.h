@@ -89,6 +89,7 @@ class Renderer {
   void arrive();
   std::string signature(const std::string& symbol) const;
   std::string entry(const std::string& symbol) const;
+  int threads_of_block() const { return threads_ * programs_ + (producer_ ? 128 : 0); }
   void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
   void open(const std::string& line) { add(line + " {"), ++indent_; }
   void close() { --indent_, add("}"); }
@@ -260,6 +261,17 @@ class Renderer {
   void find_in_place(const Uses& uses);
   void registers_of_a(const Product& product);
   void product_by_warpgroups(const Product& product);
+  // general/render_tma.cpp
+  bool feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const;
+  bool copied_by_tma(const Operand& operand, std::string& why) const;
+  std::string choose_producer(const Uses& uses);
+  void find_producer(const Uses& uses);
+  void begin_producer();
+  void produce(const Inst& loop);
+  std::string before_slot(const Inst& loop) const;
+  void release(const Product& product, const std::string& slot);
+  std::string full(const Operand& operand, const std::string& slot) const;
+  std::string empty(const Operand& operand, const std::string& slot) const;
   // general/render_stores.cpp
   bool store_fragments(const Inst& inst);
   // general/render_products.cpp
@@ -386,9 +398,15 @@ class Renderer {
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round
   int64_t stage_bytes_ = 0;
-  int warpgroups_ = 0;              // that multiply; 0: warps do
-  int blocks_ = 0;                  // of warpgroups, on an SM
-  std::string no_warpgroups_;       // why they do not
+  int warpgroups_ = 0;         // that multiply; 0: warps do
+  int blocks_ = 0;             // of warpgroups, on an SM
+  std::string no_warpgroups_;  // why they do not
+  bool producer_ = false;      // a warpgroup of its own copies by TMA, for all loops that have stages
+  std::string no_producer_;    // why there is none
+  std::vector<TensorCopy> maps_;
+  int barriers_ = 0;                // operands of an iteration
+  int64_t barrier_offset_ = 0;      // of the mbarriers, behind the stages
+  std::set<const Inst*> produced_;  // what the producer computes outside its loops
   std::set<std::string> forms_;     // definitions of the instructions of warpgroups
   std::vector<std::string> notes_;  // what became of each dot, for people
 };

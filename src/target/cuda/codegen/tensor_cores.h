@@ -41,7 +41,9 @@ struct Operand {
   bool lines_last = false;             // its lines run along the first axis of the loaded tile
   bool ahead = false;                  // its loop copies it before it is needed
   int64_t offset = 0;                  // of its space among the stages, or in a stage
-  int64_t panel = 0;                   // chunks of a line that lie together, for wgmma: 8, 4 or 2; 0: all of them
+  int barrier = -1;                    // number of its mbarriers, where TMA copies it; and of its TensorMap
+  int map = -1;
+  int64_t panel = 0;  // chunks of a line that lie together, for wgmma: 8, 4 or 2; 0: all of them
 
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
   /// Returns the chunks between lines: such that 8 lines that follow each other use all banks.

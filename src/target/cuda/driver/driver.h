@@ -76,6 +76,8 @@ enum TensorMapType : int { tensor_map_f16 = 6, tensor_map_bf16 = 9 };
 enum TensorMapLayout : int {
   tensor_map_interleave_none = 0,
   tensor_map_swizzle_none = 0,
+  tensor_map_swizzle_32 = 1,
+  tensor_map_swizzle_64 = 2,
   tensor_map_swizzle_128 = 3,
   tensor_map_promotion_256 = 3,
   tensor_map_fill_zero = 0

@@ -66,37 +66,10 @@ constexpr int staged_barrier = 1, free_barrier = 3, epilogue_barrier = 5;
 
 // --- Instructions ---
 
-struct alignas(128) TensorMap {
-  u64 v[16];
-};
-
-FN void barrier_init(u32 at, u32 count) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(count) : "memory");
-}
-FN void barrier_expect(u32 at, u32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(at), "r"(bytes) : "memory");
-}
-FN void barrier_wait(u32 at, u32 parity) {
-  u32 done;
-  do
-    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
-                 : "=r"(done)
-                 : "r"(at), "r"(parity)
-                 : "memory");
-  while (!done);
-}
-
-// TMA: a box of a matrix into L2, or into shared memory; the mbarrier counts its bytes.
+// TMA: a box of a matrix into L2.
 FN void prefetch_box(const TensorMap* map, int x, int y) {
   asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" : : "l"(map), "r"(x), "r"(y) : "memory");
 }
-FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
-  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-               :
-               : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier)
-               : "memory");
-}
-
 FN void wait_at(int barrier) { asm volatile("bar.sync %0, 256;" : : "r"(barrier) : "memory"); }
 FN void arrive_at(int barrier) { asm volatile("bar.arrive %0, 256;" : : "r"(barrier) : "memory"); }
 FN u32 increment_shared(u32 at) {

@@ -300,6 +300,10 @@ void Renderer::find_sources(const Uses& uses) {
   }
   if (warpgroups_ > 0) find_in_place(uses);
   lay_out_stages(uses);
+  for (const auto& [result, product] : products_)
+    for (const Operand* x : {&product.a, &product.b})
+      if (x->load) copied_tiles_[x->load->results[0]] = *x;
+  if (warpgroups_ > 0) find_producer(uses);
   for (const auto& [result, product] : products_) {
     const std::string why = product.loop || !whys[result].empty() ? whys[result] : "its stages take too much memory";
     const std::string kind = product.a.dtype == float32
@@ -309,7 +313,8 @@ void Renderer::find_sources(const Uses& uses) {
     if (warpgroups_ > 0)
       note(*product.dot,
            fmt::format("wgmma of {} by {} warpgroup{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
-                       product.in_place ? ", beside the copies" : "", copies));
+                       product.in_place ? ", beside the copies" : "",
+                       producer_ ? "copied by TMA, by a warpgroup of its own" : copies + "; no TMA: " + no_producer_));
     else
       note(*product.dot, fmt::format("mma.sync of {} by {} x {} warps; {}; no wgmma: {}", kind,
                                      product.layout.row_warps, product.layout.column_warps, copies, no_warpgroups_));
@@ -317,7 +322,6 @@ void Renderer::find_sources(const Uses& uses) {
   for (auto& [result, product] : products_)
     for (const Operand* x : {&product.a, &product.b}) {
       const Value seen = product.dot->args[x == &product.b];
-      if (x->load) copied_tiles_[x->load->results[0]] = *x;
       if (x->value != seen) replaced_.insert(seen);
       const Inst* maker = uses.maker(seen);
       if (x->in_registers && maker && maker->op == Op::cast && type(maker->args[0]).dtype == float32 &&

@@ -41,7 +41,10 @@ void Renderer::copy_now(const Operand& x) {
   sync();
 }
 
-std::string Renderer::slot_of(const Inst& loop) const { return "slot" + fresh(loop.blocks[0].arguments[0]); }
+std::string Renderer::slot_of(const Inst& loop) const {
+  if (producer_) return "slot";
+  return "slot" + fresh(loop.blocks[0].arguments[0]);
+}
 
 /// Begins the copy of what the iteration at `step` reads, if there is one. The scalars of the loop's body that
 /// addresses are made of are computed for that iteration.
@@ -67,6 +70,7 @@ void Renderer::copy_stage(const Inst& loop, const std::string& step, const std::
 
 /// Begins the first copies of a loop.
 void Renderer::begin_ring(const Inst& loop) {
+  if (producer_) return;
   const Ring& ring = rings_of_loops_.at(&loop);
   const int ahead = ring.stages - ring.read;
   sync();
@@ -77,6 +81,7 @@ void Renderer::begin_ring(const Inst& loop) {
 
 /// Waits for the stage of the iteration that begins, and begins the copy of another one.
 void Renderer::next_stage(const Inst& loop) {
+  if (producer_) return;
   const Ring& ring = rings_of_loops_.at(&loop);
   const int stages = ring.stages, ahead = stages - ring.read;
   const std::string slot = slot_of(loop);
@@ -89,14 +94,21 @@ void Renderer::next_stage(const Inst& loop) {
 
 /// Ends an iteration.
 void Renderer::end_ring(const Inst& loop) {
+  if (producer_) return add(fmt::format("if (++slot == {}) slot = 0, phase ^= 1u;", rings_of_loops_.at(&loop).stages));
   const std::string slot = slot_of(loop);
   add(fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", slot, rings_of_loops_.at(&loop).stages - 1));
 }
 
 /// Waits for the copies and products that are under way after the last iteration.
 void Renderer::finish_ring(const Inst& loop) {
-  add("wait_copies<0>();");
-  if (rings_of_loops_.at(&loop).read > 1) add("wgmma_wait<0>();");
+  if (!producer_) add("wait_copies<0>();");
+  if (rings_of_loops_.at(&loop).read == 1) return;
+  add("wgmma_wait<0>();");
+  if (!producer_) return;
+  open(fmt::format("if ({} < {})", at(loop.args[0]), at(loop.args[1])));
+  for (const auto& [result, product] : products_)
+    if (product.loop == &loop && product.in_place) release(product, before_slot(loop));
+  close();
 }
 
 }  // namespace weft::target::cuda

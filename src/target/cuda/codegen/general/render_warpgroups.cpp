@@ -108,6 +108,9 @@ void Renderer::product_by_warpgroups(const Product& p) {
     return m;
   };
   open("");
+  if (producer_)
+    for (const Operand* x : {&p.a, &p.b})
+      if (x->ahead) add(fmt::format("barrier_wait({}, phase);", full(*x, "slot")));
   if (p.a.in_registers) registers_of_a(p);
   const int64_t fragments = p.layout.row_fragments(), steps = type(p.dot->args[0]).dims[1] / 16;
   std::string left = "x[k][i]";
@@ -125,6 +128,10 @@ void Renderer::product_by_warpgroups(const Product& p) {
                   from_zero ? "k > 0" : "1"));
   add("wgmma_commit();");
   add(p.in_place ? "wgmma_wait<1>();" : "wgmma_wait<0>();");
+  if (producer_ && p.loop && !p.in_place) release(p, "slot");
+  if (producer_ && p.in_place)
+    open(fmt::format("if ({} != {})", fresh(p.loop->blocks[0].arguments[0]), at(p.loop->args[0]))),
+        release(p, before_slot(*p.loop)), close();
   close();
 }
 

@@ -1,0 +1,182 @@
+// Renders the producer: a thread of its own warpgroup that copies what warpgroups multiply by TMA, as far ahead as
+// there are stages. Each operand of an iteration has a pair of mbarriers a stage: full, which counts the bytes that
+// arrive, and empty, at which each warp arrives that has multiplied it. Warpgroups wait for nobody but for their
+// operands.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "target/cuda/codegen/renderer.h"
+
+namespace weft::target::cuda {
+
+using kernel::Op;
+
+/// Returns whether a scalar is made outside of blocks from constants, symbols and the program's number alone, and adds
+/// what makes it.
+bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const {
+  const auto made = uses.made.find(v);
+  if (made == uses.made.end() || made->second.block != &kernel_.body) return false;
+  const Inst& i = *made->second.inst;
+  const bool pure =
+      i.op == Op::scalar || i.op == Op::cast || i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol;
+  if (!pure || i.type.rank() > 0) return false;
+  needed.insert(&i);
+  return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return feeds(uses, x, needed); });
+}
+
+/// Returns whether TMA copies an operand: whole boxes of a matrix whose lines it never crosses.
+bool Renderer::copied_by_tma(const Operand& x, std::string& why) const {
+  const Inst& load = *x.load;
+  const int64_t pitch = load.strides[x.lines_last ? 1 : 0], across = x.panel * x.per();
+  if (load.args[1] != kernel::no_value || load.args[2] != kernel::no_value)
+    why = fmt::format("a tile of p{} may pass the array's edge", load.ref);
+  else if (pitch % across != 0 || divisor(load.args[0]) % across != 0 || pitch < across)
+    why = fmt::format("tiles of p{} do not begin at multiples of {} elements of its lines", load.ref, across);
+  else if (x.lines > 256) why = fmt::format("tiles of p{} have {} lines, more than 256", load.ref, x.lines);
+  return why.empty();
+}
+
+/// Decides whether there is a producer. Returns why not.
+std::string Renderer::choose_producer(const Uses& uses) {
+  if (variant_.segments > 1) return "one launch has several segments";
+  if (rings_of_loops_.empty()) return "no loop copies ahead";
+  if (blocks_ > 1) return "two programs share an SM";
+  if (warpgroups_ > 3) return "its warpgroups leave no registers to another one";
+  const Ring* first = nullptr;
+  std::vector<std::pair<int64_t, int64_t>> shape;  // of the stages, which all loops share
+  std::string why;
+  for (const Uses::Position& position : uses.order) {
+    const auto found = rings_of_loops_.find(position.inst);
+    if (found == rings_of_loops_.end()) continue;
+    const Inst& loop = *position.inst;
+    if (position.block != &kernel_.body) return "a loop stands in another block";
+    std::set<const Inst*> inside(found->second.scalars.begin(), found->second.scalars.end());
+    const auto from_outside = [&](Value v) {
+      const auto made = uses.made.find(v);
+      return v == kernel::no_value || v == loop.blocks[0].arguments[0] ||
+             (made != uses.made.end() && inside.contains(made->second.inst)) || feeds(uses, v, produced_);
+    };
+    bool known = std::all_of(loop.args.begin(), loop.args.begin() + 3, from_outside);
+    for (const Inst* i : inside) known = known && std::all_of(i->args.begin(), i->args.end(), from_outside);
+    std::vector<std::pair<int64_t, int64_t>> now;
+    for (const Value v : found->second.loads) {
+      const Operand& x = copied_tiles_.at(v);
+      known = known && std::all_of(x.load->args.begin(), x.load->args.end(), from_outside);
+      if (!copied_by_tma(x, why)) return why;
+      now.emplace_back(x.offset, x.bytes());
+    }
+    if (!known) return "what a loop copies depends on what the program computes";
+    if (first && (now != shape || found->second.stages != first->stages || found->second.offset != first->offset))
+      return "loops have stages of several kinds";
+    first = &found->second, shape = now;
+  }
+  return "";
+}
+
+/// Gives what a producer copies its mbarriers and matrices.
+void Renderer::find_producer(const Uses& uses) {
+  no_producer_ = choose_producer(uses);
+  producer_ = no_producer_.empty();
+  if (!producer_) return;
+  for (const auto& [loop, ring] : rings_of_loops_) {
+    int number = 0;
+    for (const Value v : ring.loads)
+      for (auto& [result, product] : products_)
+        for (Operand* x : {&product.a, &product.b}) {
+          if (!x->load || x->load->results[0] != v) continue;
+          const TensorCopy map{x->load->ref, x->dtype, x->load->strides[x->lines_last ? 1 : 0], x->lines,
+                               x->panel * x->per()};
+          const auto known = std::find(maps_.begin(), maps_.end(), map);
+          x->barrier = number++, x->map = static_cast<int>(known - maps_.begin());
+          if (known == maps_.end()) maps_.push_back(map);
+          copied_tiles_[v] = *x;
+        }
+    barriers_ = number;
+  }
+  barrier_offset_ = stage_bytes_;
+  stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages;
+}
+
+std::string Renderer::full(const Operand& x, const std::string& slot) const {
+  return fmt::format("barriers + ({} + {}) * 8", x.barrier * rings_of_loops_.begin()->second.stages, slot);
+}
+
+std::string Renderer::empty(const Operand& x, const std::string& slot) const {
+  const int stages = rings_of_loops_.begin()->second.stages;
+  return fmt::format("barriers + ({} + {}) * 8", (barriers_ + x.barrier) * stages, slot);
+}
+
+/// Renders the begin of a program: the mbarriers, and all that the producer does.
+void Renderer::begin_producer() {
+  if (!arrived_) arrive();
+  const int all = 2 * barriers_ * rings_of_loops_.begin()->second.stages;
+  add(fmt::format("const u32 barriers = shared_address(stages) + {};", barrier_offset_));
+  open("if (t == 0)");
+  add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + k * 8, k < {} ? 1 : {});", all, all / 2,
+                  4 * warpgroups_));
+  add("fence_barriers();");
+  close();
+  add("__syncthreads();");
+  open(fmt::format("if (t >= {})", threads_));
+  // A warpgroup of four: only then do registers pass from the producer to the others.
+  if (warpgroups_ > 1) add("fewer_registers<40>();");
+  open(fmt::format("if (t == {})", threads_));
+  add("int slot = 0;");
+  add("u32 phase = 0;");
+  const std::vector<std::string> names = names_;
+  const std::vector<bool> splat = splat_;
+  for (const Inst& i : kernel_.body.insts) {
+    if (produced_.contains(&i)) inst(i);
+    if (rings_of_loops_.contains(&i)) produce(i);
+  }
+  names_ = names, splat_ = splat;
+  close();
+  add("return;");
+  close();
+  if (warpgroups_ > 1) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
+  add("int slot = 0;");
+  add("u32 phase = 0;");
+  shared_end_ = std::string::npos;
+}
+
+/// Renders the copies of a loop's iterations.
+void Renderer::produce(const Inst& loop) {
+  const Ring& ring = rings_of_loops_.at(&loop);
+  const Value counter = loop.blocks[0].arguments[0];
+  name(counter, fresh(counter));
+  open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(loop.args[0]), at(loop.args[1]),
+                   at(loop.args[2])));
+  for (const Inst* i : ring.scalars) inst(*i);
+  for (const Value v : ring.loads) {
+    const Operand& x = copied_tiles_.at(v);
+    const TensorCopy& map = maps_[static_cast<size_t>(x.map)];
+    open("");
+    add(fmt::format("const i64 first = {};", at(x.load->args[0])));
+    add(fmt::format("const int line = (int)(first / {0}), column = (int)(first % {0});", map.pitch));
+    add(fmt::format("const u32 to = shared_address(stages) + {} + slot * {}, arrives = {};", ring.offset + x.offset,
+                    ring.stage_bytes, full(x, "slot")));
+    add(fmt::format("barrier_wait({}, phase ^ 1u);", empty(x, "slot")));
+    add(fmt::format("barrier_expect(arrives, {});", x.lines * x.length * x.dtype.size()));
+    add(fmt::format("EACH (int k = 0; k < {}; ++k) copy_box(to + k * {}, map{}, column + k * {}, line, arrives);",
+                    x.length / map.across, x.lines * x.panel * 16, x.map, map.across));
+    close();
+  }
+  add(fmt::format("if (++slot == {}) slot = 0, phase ^= 1u;", ring.stages));
+  close();
+  shared_end_ = std::string::npos;
+}
+
+std::string Renderer::before_slot(const Inst& loop) const {
+  return fmt::format("(slot == 0 ? {} : slot - 1)", rings_of_loops_.at(&loop).stages - 1);
+}
+
+/// Lets the producer refill what a product has read.
+void Renderer::release(const Product& p, const std::string& slot) {
+  std::string arrivals;
+  for (const Operand* x : {&p.a, &p.b})
+    if (x->ahead) arrivals += fmt::format("{}barrier_arrive({})", arrivals.empty() ? "" : ", ", empty(*x, slot));
+  add(fmt::format("if ((t & 31) == 0) {};", arrivals));
+}
+
+}  // namespace weft::target::cuda

@@ -72,10 +72,10 @@ OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool c
       k::kernel("attention", [causal, scale](In queries, In keys, In values, k::Out<bfloat16_t, 3> out) {
         constexpr int64_t block = 128;
         constexpr double log2_e = 1.4426950408889634;
-        const int64_t length = keys.dim(1);
+        const int64_t rows_of_keys = keys.dim(1);
         const auto head = k::program_id(0);
         // Long rows of causal attention come first.
-        const auto first = (causal ? k::cdiv(length, block) - 1 - k::program_id(1) : k::program_id(1)) * block;
+        const auto first = (causal ? k::cdiv(rows_of_keys, block) - 1 - k::program_id(1) : k::program_id(1)) * block;
         const auto rows = k::ds(first, block);
         const auto q = queries(head, rows, k::all).load();
         k::Mut most = k::full<float>({block}, -INFINITY), total = k::zeros<float>({block});
@@ -84,7 +84,7 @@ OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool c
           auto s = k::dot(q, k::trans(keys(head, k::ds(at, block), k::all)));
           if (masked) {
             const auto columns = k::row(at + k::arange(block));
-            s = k::where(columns < length, s, -INFINITY);
+            s = k::where(columns < rows_of_keys, s, -INFINITY);
             if (causal) s = k::where(columns <= k::col(first + k::arange(block)), s, -INFINITY);
           }
           const auto larger = k::maximum(most, k::max(s, 1) * (scale * log2_e));
@@ -94,10 +94,10 @@ OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool c
           sum = sum * k::col(shrink) + k::dot(k::cast<bfloat16_t>(p), values(head, k::ds(at, block), k::all));
           most = larger;
         };
-        const k::Index whole = causal ? first : k::Index(length / block * block);
+        const k::Index whole = causal ? first : k::Index(rows_of_keys / block * block);
         k::loop(0, whole, block, [&](k::Index at) { step(at, false); });
-        if (causal || length % block != 0)
-          k::loop(whole, causal ? k::minimum(first + block, length) : k::Index(length), block,
+        if (causal || rows_of_keys % block != 0)
+          k::loop(whole, causal ? k::minimum(first + block, rows_of_keys) : k::Index(rows_of_keys), block,
                   [&](k::Index at) { step(at, true); });
         out(head, rows, k::all) = k::cast<bfloat16_t>(sum * k::col(1.0f / total));
       }).grid([](auto queries, auto, auto, auto) {

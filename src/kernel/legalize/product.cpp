@@ -122,7 +122,17 @@ void Legalizer::pack_right(const Panels& p) {
     }
   };
   const auto& view = held(v).view;
+  // A matrix beyond the limit of an axis of the batch has no rows.
+  const auto row_limit = [&] {
+    Value limit = view->limits[p.batch.size()];
+    for (size_t axis = 0; axis < p.batch.size(); ++axis)
+      if (view->limits[axis] != no_value)
+        limit = b_.select(shared(ScalarOp::lt, {p.batch[axis], view->limits[axis]}),
+                          limit != no_value ? limit : index(p.k), index(0));
+    return limit;
+  };
   const auto pack = [&](bool guarded) {
+    const Value most = view && guarded ? row_limit() : no_value;
     each_part(p.n, no_value, p.lanes, [&](Value start, int64_t width) {
       if (!view)
         return each(index(0), index(p.k), 1, [&](Value k) {
@@ -140,7 +150,7 @@ void Legalizer::pack_right(const Panels& p) {
           return guarded && limit != no_value ? shared(ScalarOp::sub, {limit, from}) : no_value;
         };
         const Value tile = b_.load(view->ref, at, {rows, width}, {view->strides[rank - 2], view->strides[rank - 1]},
-                                   {left(view->limits[rank - 2], k), left(view->limits[rank - 1], start)}, view->other);
+                                   {left(most, k), left(view->limits[rank - 1], start)}, view->other);
         put(start, width, k, parts(p, tile, true), {p.times * width, 1});
       });
     });
@@ -153,13 +163,10 @@ void Legalizer::pack_right(const Panels& p) {
                                                  : b_.scalar(ScalarOp::le, {index(view->dims[axis]), limit});
       covered = b_.scalar(ScalarOp::bit_and, {covered, enough});
     }
-  const bool leading =
-      std::any_of(view->limits.begin(), view->limits.end() - 2, [](Value limit) { return limit != no_value; });
   const auto arm = [&](bool guarded) {
     in_frame([&] { pack(guarded); });
     return std::vector<Value>{};
   };
-  check(!leading, "legalize", "a batch of matrices in memory with a limit along the batch");
   b_.branch(
       covered, [&] { return arm(false); }, [&] { return arm(true); });
 }

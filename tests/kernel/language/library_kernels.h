@@ -130,6 +130,21 @@ inline k::Program product(int64_t m, int64_t n, int64_t depth, k::GemmTile tile)
                             });
                   });
 }
+/// Products of `count` matrices, four a program, and their sums. Three more rows of the depth, and matrices of the last
+/// program, lie beyond the arrays, and load as 1 and 2.
+inline k::Program batches(int64_t count, int64_t m, int64_t n, int64_t depth) {
+  const int64_t programs = k::cdiv(count, 4);
+  return k::trace("batches",
+                  {read({count, m, depth}), read({count, depth, n}), written({count, m, n}), written({programs, m, n})},
+                  {programs}, [&](Refs r) {
+                    const auto some = k::ds(k::program_id(0) * 4, 4);
+                    const auto left = from<float, 3>(r[0])(some, k::all, k::ds(0, depth + 3)).load(1);
+                    const auto right = from<float, 3>(r[1])(some, k::ds(0, depth + 3), k::all).load(2);
+                    const auto products = k::dot(left, right);
+                    to<float, 3>(r[2])(some, k::all, k::all) = products;
+                    to<float, 3>(r[3])(k::program_id(0), k::all, k::all) = k::sum(products, 0);
+                  });
+}
 /// Attention of `length` queries to as many keys, of which each sees those at most `window` in front of it and itself,
 /// with ALiBi's bias; queries below `blind` see none.
 template <class T>
@@ -174,6 +189,7 @@ inline std::vector<k::Program> library_programs() {
           log2_sums(5, 100, 32),
           variances(5, 100, 32),
           product(70, 45, 50, {32, 16, 24}),
+          batches(7, 19, 21, 11),
           attended<float>(75, 16, 32, 24, 20, 3, weft::float32),
           attended<k::bf16>(75, 16, 32, 24, 20, 3, weft::bfloat16)};
 }

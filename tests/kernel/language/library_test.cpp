@@ -167,6 +167,24 @@ TEST_CASE("a product with an epilogue, tiles in bands") {
     }
 }
 
+TEST_CASE("batches of matrices that are cut off along every axis") {
+  auto a = wholes(7 * 19 * 11, 16), b = wholes(7 * 11 * 21, 17);
+  std::vector<float> c(7 * 19 * 21), sums(2 * 19 * 21);
+  run(batches(7, 19, 21, 11), a, b, c, sums);
+  for (size_t q = 0; q < 7; ++q)
+    for (size_t i = 0; i < 19; ++i)
+      for (size_t j = 0; j < 21; ++j) {
+        float sum = 0;
+        for (size_t p = 0; p < 11; ++p) sum += a[(q * 19 + i) * 11 + p] * b[(q * 11 + p) * 21 + j];
+        CHECK(c[(q * 19 + i) * 21 + j] == sum + 3 * 1 * 2);
+      }
+  for (size_t at = 0; at < 19 * 21; ++at) {
+    float sum = (11 + 3) * 1 * 2;  // of the fourth matrix
+    for (size_t q = 4; q < 7; ++q) sum += c[q * 19 * 21 + at];
+    CHECK(sums[19 * 21 + at] == sum);
+  }
+}
+
 TEST_CASE("attention with a window, a bias, and queries that see nothing") {
   constexpr size_t length = 75, d = 16, window = 20, blind = 3;
   auto q = normals(length * d, 13), keys = normals(length * d, 14), values = normals(length * d, 15);

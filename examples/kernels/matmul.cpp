@@ -1,4 +1,4 @@
-// Products of matrices: an element a program, tiles, tiles with an epilogue, in 16 bits, and batched.
+// Products of matrices: tiles, tiles with an epilogue, in 16 bits, and batched.
 #include "check.h"
 #include "weft/kernel_function.h"
 
@@ -27,16 +27,6 @@ int main() {
   const array a = check::normal({m, depth}, 1), b = check::normal({depth, n}, 2), bias = check::normal({n}, 3);
   const array wanted = matmul(a, b);
   const auto result = [](const array& x, const array& y) { return Shape{x.shape(0), y.shape(1)}; };
-
-  const auto elements = k::kernel("matmul_elements", [](k::In<float, 2> x, k::In<float, 2> y, k::Out<float, 2> z) {
-                          const auto i = k::program_id(0), j = k::program_id(1);
-                          k::Mut sum = k::scalar<float>(0);
-                          k::loop(x.dim(1), [&](k::Index d) { sum += x(i, d) * y(d, j); });
-                          z(i, j) = sum;
-                        }).grid([](auto x, auto y, auto) {
-                            return k::Grid{x.dim(0), y.dim(1)};
-                          }).outputs(result);
-  check::near("a program an element", elements(a, b), wanted, 1e-4);
 
   const auto by_tiles = [&](auto function) {
     return k::kernel("matmul", function)

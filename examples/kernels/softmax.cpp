@@ -1,7 +1,4 @@
-// Softmax along rows: in three passes over memory, by the online recurrence (Milakov and Gimelshein, 2018), and with
-// the row as one tile.
-#include <cmath>
-
+// Softmax along rows with its derivative, a kernel each. The ladder of softmax has other ways to it.
 #include "check.h"
 #include "weft/kernel_function.h"
 
@@ -11,41 +8,6 @@ int main() {
   const int64_t rows = 65, columns = 1003;
   const array x = check::normal({rows, columns}, 1), wanted = softmax(x, -1);
   const auto rows_of = [](auto a, auto) { return k::Grid{a.dim(0)}; };
-  constexpr int64_t block = 256;
-
-  const auto passes =
-      k::kernel("softmax_three_passes", [](k::In<float, 2> a, k::Out<float, 2> b) {
-        const auto row = k::program_id(0);
-        const int64_t n = a.dim(1);
-        k::Mut most = k::full<float>({block}, -INFINITY), sum = k::zeros<float>({block});
-        k::loop(0, n, block, [&](k::Index i) { most = k::maximum(most, a(row, k::ds(i, block)).load(-INFINITY)); });
-        const auto m = k::max(most.get(), 0);
-        k::loop(0, n, block, [&](k::Index i) { sum += k::exp(a(row, k::ds(i, block)).load(-INFINITY) - m); });
-        const auto s = k::sum(sum.get(), 0);
-        k::loop(0, n, block, [&](k::Index i) {
-          const auto at = k::ds(i, block);
-          b(row, at) = k::exp(a(row, at) - m) / s;
-        });
-      }).grid(rows_of);
-  check::near("three passes", passes(x), wanted, 1e-6);
-
-  // One pass keeps the maximum and the sum of what is scaled by it; a second one writes.
-  const auto online = k::kernel("softmax_online", [](k::In<float, 2> a, k::Out<float, 2> b) {
-                        const auto row = k::program_id(0);
-                        const int64_t n = a.dim(1);
-                        k::Mut m = k::scalar<float>(-INFINITY), s = k::scalar<float>(0);
-                        k::loop(0, n, block, [&](k::Index i) {
-                          const auto v = a(row, k::ds(i, block)).load(-INFINITY);
-                          const auto larger = k::maximum(m, k::max(v, 0));
-                          s = s * k::exp(m - larger) + k::sum(k::exp(v - larger), 0);
-                          m = larger;
-                        });
-                        k::loop(0, n, block, [&](k::Index i) {
-                          const auto at = k::ds(i, block);
-                          b(row, at) = k::exp(a(row, at) - m) / s;
-                        });
-                      }).grid(rows_of);
-  check::near("online", online(x), wanted, 1e-6);
 
   const auto whole = k::kernel("softmax", [](k::In<float, 2> a, k::Out<float, 2> b) {
                        const auto row = k::program_id(0);

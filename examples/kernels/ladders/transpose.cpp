@@ -1,0 +1,75 @@
+// The transpose of a matrix: 8 bytes an element, and no arithmetic; all that counts is in which order memory is
+// touched.
+#include "examples/kernels/ladders/ladder.h"
+
+namespace ladders {
+
+namespace {
+
+using Matrix = k::In<float, 2>;
+using Turned = k::Out<float, 2>;
+
+/// A program reads a row and writes a column: neighbours in what is written lie a row apart.
+void rows_to_columns(Matrix x, Turned y) {
+  const auto i = k::program_id(0);
+  y(k::all, i) = x(i, k::all);
+}
+
+/// A program reads a column and writes a row.
+void columns_to_rows(Matrix x, Turned y) {
+  const auto j = k::program_id(0);
+  y(j, k::all) = x(k::all, j);
+}
+
+/// A tile a program, which is turned on its way from registers to memory.
+template <int64_t side>
+void tiles(Matrix x, Turned y) {
+  const auto rows = k::ds(k::program_id(0) * side, side), columns = k::ds(k::program_id(1) * side, side);
+  y(columns, rows) = k::trans(x(rows, columns));
+}
+
+/// A tile a program by way of near memory: rows are read and rows are written.
+template <int64_t side>
+void through_scratch(Matrix x, Turned y) {
+  k::transpose_tile(x, y, k::program_id(0), k::program_id(1), side, side);
+}
+
+/// The same tiles, neighbours in bands: rows of what is written are still in the cache when their other parts come.
+void in_bands(Matrix x, Turned y) {
+  constexpr int64_t side = 32;
+  const auto [j, i] = k::swizzle2d(k::program_id(0), k::cdiv(x.dim(1), side), k::cdiv(x.dim(0), side), 4);
+  const auto rows = k::ds(i * side, side), columns = k::ds(j * side, side);
+  y(columns, rows) = k::trans(x(rows, columns));
+}
+
+}  // namespace
+
+Ladder transpose(Scale scale) {
+  const int64_t m = at(scale, 70, 4096, 16384), n = at(scale, 45, 4096, 16384);
+  Ladder out{.name = "transpose", .inputs = {normal({m, n}, 1)}};
+  out.library = one([](const Arrays& in) { return weft::contiguous(weft::transpose(in[0])); });
+  out.bytes = 8.0 * static_cast<double>(m * n);
+  const auto turned = [](const array& x) { return Shape{x.shape(1), x.shape(0)}; };
+  const auto squares = [](int64_t side) {
+    return [side](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), side), k::cdiv(x.dim(1), side)}; };
+  };
+  const auto by = [&](const char* name, auto f, auto grid) { return k::kernel(name, f).grid(grid).outputs(turned); };
+  out.rungs = {
+      loop({{n, m}},
+           [m, n](auto in, auto to) {
+             for (int64_t i = 0; i < m; ++i)
+               for (int64_t j = 0; j < n; ++j) to[0][j * m + i] = in[0][i * n + j];
+           }),
+      rung("rows to columns", by("rows_to_columns", rows_to_columns, [](auto x, auto) { return k::Grid{x.dim(0)}; })),
+      rung("columns to rows", by("columns_to_rows", columns_to_rows, [](auto x, auto) { return k::Grid{x.dim(1)}; })),
+      rung("tiles of 32", by("transpose_tiles", tiles<32>, squares(32))),
+      rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64))),
+      rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
+      rung("tiles of 32 in bands",
+           by("transpose_bands", in_bands,
+              [](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), 32) * k::cdiv(x.dim(1), 32)}; })),
+  };
+  return out;
+}
+
+}  // namespace ladders

@@ -31,7 +31,8 @@ LAYERS = [
     ["optim"],
     ["nn"],
     ["models"],
-    ["tools", "bindings", "examples", "bench"],
+    ["examples"],  # their ladders of kernels are what `weft bench ladder` times
+    ["tools", "bindings", "bench"],
 ]
 # The folders of a layer, bottom to top; "" is the layer's own folder. As with layers, a folder sees itself and those
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than

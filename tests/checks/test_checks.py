@@ -288,6 +288,16 @@ class Figures(Tree):
         self.assertIn("| small | 15.3 | 24.8 | 1.62 |", self.page())
         self.assertEqual(self.figures("--check", "--root", self.root), (0, ""))
 
+    def test_a_page_of_a_ladder(self):
+        self.write("docs/kernels/vec_add.md", "<!-- table: ladder_vec_add -->\n<!-- end -->\n")
+        self.write("raw.jsonl", '{"bench": "ladder_vec_add", "peer": "weft", "rung": "tiles", "ms": 4.0, '
+                                '"compiler_ms": 5.0, "dead_end": "slow"}\n')
+        self.assertEqual(self.figures("add", self.root / "bench/results/m.jsonl", self.root / "raw.jsonl", "--machine",
+                                      "m", "--commit", "5a3a37a"), (0, ""))
+        self.assertEqual(self.figures("--root", self.root), (0, ""))
+        self.assertIn("| tiles | 4.00 | 5.00 | 1.25 | dead end: slow |",
+                      (self.root / "docs/kernels/vec_add.md").read_text())
+
     def test_changed_table(self):
         self.write("docs/performance.md", self.page().replace("| small | 15.3", "| small | 14.3"))
         self.assert_refused("should be | small | 15.3")

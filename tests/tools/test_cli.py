@@ -74,6 +74,9 @@ class Refusals(unittest.TestCase):
         self.refused(2, "did you mean --temperature?", "sample", "dir", "--temprature", 1)
         self.refused(2, "did you mean softmax?", "bench", "sotfmax")
         self.refused(2, "takes no further words", "doctor", "me")
+        self.refused(2, "takes no further words", "bench", "softmax", "all")
+        self.refused(2, "needs the name of a ladder", "bench", "ladder")
+        self.refused(2, "did you mean transpose?", "bench", "ladder", "transpsoe")
         self.refused(2, "needs a value", "train", "gpt", "--layers")
         self.refused(2, "needs DIR", "sample")
         self.refused(2, "needs NAME", "bench")
@@ -632,6 +635,10 @@ class Using(unittest.TestCase):
     def test_bench(self):
         for name in weft("bench", "list").out.splitlines():
             self.assertRegex(name, r"^[a-z0-9_-]+ +\S")
+        rungs = rows(weft("bench", "ladder", "vec_add", "--sizes", "tiny", "--reps", 1, "--json").out)
+        self.assertEqual([r["rung"] for r in rungs][:3], ["the compiler's own", "with libraries", "a loop in C++"])
+        self.assertEqual(list(rungs[-1]), ["bench", "peer", "mode", "dtype", "rung", "ms", "GBps", "compiler_ms",
+                                           "of_compiler", "of_library"])
         row, = rows(weft("bench", "nanogpt-cpu", "--reps", 2, "--json").out)
         self.assertEqual(list(row), ["bench", "peer", "mode", "dtype", "ms", "tok_s", "first_step_s"])
         self.assertEqual((row["bench"], row["peer"], row["dtype"]), ("cpu_shakespeare_char_cpu", "weft", "float32"))

@@ -263,6 +263,9 @@ constexpr Bench benches[] = {
     {"trig", "sin, cos and tan of float32 arguments within 1e4, and of every magnitude, on either device", bench_trig},
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"user-kernels", "kernels as users write them beside the compiler's own, on either device", bench_user_kernels},
+    {"ladder",
+     "the rungs of a ladder of kernels (docs/kernels), or of all, beside the compiler's own and the libraries'",
+     bench_ladder},
     {"kernels", "where the time of a training step of --model goes, by what its kernels compute", bench_kernels},
     {"cost", "predicted times of all kernels that the other benchmarks run, against measured ones", bench_cost},
     {"schedules", "the schedules of twenty kernels that the rules choose, against all that are near them",
@@ -316,6 +319,9 @@ int bench(const BenchOptions& o) {
         "there is no benchmark '{}'{}", o.name,
         near.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : "; did you mean " + near + "?"));
   }
+  if (!o.ladder.empty() && o.name != "ladder")
+    throw UsageError(
+        fmt::format("'{}' is not understood here: weft bench {} takes no further words", o.ladder, o.name));
   apply(o.machine);
   if (o.cpu_time && runtime::num_threads() != 1)
     throw UsageError("--cpu-time counts one thread: give --threads 1 with it");
@@ -332,6 +338,7 @@ Command bench_command() {
   auto options = std::make_shared<BenchOptions>();
   OptionSet set;
   set.add("NAME", "", &options->name, "what to measure; list shows the names").as_positional().needed();
+  set.add("LADDER", "", &options->ladder, "of bench ladder: which one, or all").as_positional();
   set.add("json", "", &options->json, "one JSON object a line");
   set.add("record", "FILE", &options->record, "append the lines to a file as well, after a line with the command");
   set.add("profile", "", &options->profile, "after a training step, the time of its kernels and library calls");
@@ -345,7 +352,7 @@ Command bench_command() {
   set.add("only", "NAME", &options->only,
           "of bench models and operations: the workload of that name alone; of bench compile: that many layers alone; "
           "of bench schedules: that kernel alone");
-  set.add("sizes", "DEVICE", &options->sizes, "of the same: the sizes of gpu, cpu or tiny")
+  set.add("sizes", "DEVICE", &options->sizes, "of the same and of bench ladder: the sizes of gpu, cpu or tiny")
       .one_of({"gpu", "cpu", "tiny"})
       .defaults_to("those of the device");
   set.add("write", "PATH", &options->write,

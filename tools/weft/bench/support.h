@@ -17,7 +17,8 @@ namespace weft::tool {
 struct BenchOptions {
   std::string name, dtype = "f32", weights = "f32", residual = "f32", model = "nanogpt", trace, record;
   std::string only, sizes, write;  // of the table of workloads; of random graphs
-  int64_t seed = 0, count = 100;   // of random graphs
+  std::string ladder;
+  int64_t seed = 0, count = 100;  // of random graphs
   int64_t reps = 0;
   bool json = false, profile = false, cpu_time = false;
   bool silent = false;  // rows are not printed: another benchmark runs this one
@@ -90,6 +91,7 @@ void bench_dot(const BenchOptions& o);
 void bench_user_kernels(const BenchOptions& o);
 /// Times users' kernels on a GPU's tensor cores beside the fastest that the compiler finds.
 void bench_tensor_cores(const BenchOptions& o);
+void bench_ladder(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
 void bench_cost(const BenchOptions& o);
 void bench_schedules(const BenchOptions& o);

@@ -1,0 +1,104 @@
+// weft bench ladder: the rungs of examples/kernels/ladders, each beside what the compiler makes of the same operation,
+// with libraries and without, in turns within one run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/program.h"
+#include "examples/kernels/ladders/ladder.h"
+#include "tools/weft/bench/support.h"
+#include "tools/weft/options.h"
+#include "weft/compile.h"
+#include "weft/device.h"
+#include "weft/transforms.h"
+
+namespace weft::tool {
+
+namespace {
+
+/// One thing that is timed: a rung, or what stands beside the rungs.
+struct Timed {
+  std::string name, dead_end;
+  ArrayFunction run;
+  int burst = 1;  // calls in a row, so that short ones are measured
+  std::vector<double> ms = {};
+
+  void time(const std::vector<array>& inputs, bool cpu_time) {
+    const auto runs = [&] {
+      for (int i = 0; i < burst; ++i) eval(run(inputs));
+      synchronize();
+    };
+    const double seconds = seconds_of(runs, cpu_time);
+    ms.push_back(1e3 * seconds / burst);
+  }
+  double median() {
+    std::sort(ms.begin(), ms.end());
+    return ms[ms.size() / 2];
+  }
+};
+
+ArrayFunction built(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
+  const compiler::Policy before = compiler::default_policy();
+  compiler::Policy policy = before;
+  policy.libraries = libraries;
+  compiler::set_default_policy(policy);
+  const auto program = compile(f, {});
+  eval(program(inputs));  // built now, under this policy
+  compiler::set_default_policy(before);
+  return program;
+}
+
+ladders::Scale scale_of(const BenchOptions& o) {
+  if (o.sizes.empty()) return default_device().type == Device::gpu ? ladders::Scale::gpu : ladders::Scale::cpu;
+  return o.sizes == "gpu" ? ladders::Scale::gpu : o.sizes == "cpu" ? ladders::Scale::cpu : ladders::Scale::check;
+}
+
+void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
+  const bool gpu = default_device().type == Device::gpu;
+  const ladders::Ladder ladder = entry.make(scale_of(o));
+  for (const array& x : ladder.inputs) eval(x);
+  std::vector<Timed> all{{"the compiler's own", "", built(ladder.library, ladder.inputs, false)},
+                         {"with libraries", "", built(ladder.library, ladder.inputs, true)}};
+  for (const ladders::Rung& rung : ladder.rungs)
+    if (!(gpu && rung.host)) all.push_back({rung.name, rung.dead_end, rung.host ? rung.run : compile(rung.run, {})});
+  constexpr double enough = 30;  // milliseconds of a burst
+  constexpr double slow = 2000;  // of a rung that is timed once
+  for (Timed& t : all) {
+    t.time(ladder.inputs, o.cpu_time);  // compiled here
+    if (t.ms[0] < slow) t.ms.clear(), t.time(ladder.inputs, o.cpu_time);
+    t.burst = static_cast<int>(std::clamp(enough / t.ms[0], 1.0, 100.0));
+  }
+  for (int64_t turn = 0; turn < reps_of(o, 9); ++turn)  // in turns: other work of the machine affects all
+    for (Timed& t : all)
+      if (t.ms[0] < slow) t.time(ladder.inputs, o.cpu_time);
+  for (Timed& t : all)
+    if (t.ms.size() > 1) t.ms.erase(t.ms.begin());
+  const double own = all[0].median(), library = all[1].median();
+  for (Timed& t : all) {
+    const double ms = t.median();
+    Row row("ladder_" + ladder.name, o, "float32");
+    row.text("rung", t.name).number("ms", ms);
+    if (ladder.bytes > 0) row.number("GBps", ladder.bytes / ms / 1e6);
+    if (ladder.operations > 0) row.number("gflops", ladder.operations / ms / 1e6);
+    row.number("compiler_ms", own).number("of_compiler", own / ms).number("of_library", library / ms);
+    if (!t.dead_end.empty()) row.text("dead_end", t.dead_end);
+    row.print();
+  }
+}
+
+}  // namespace
+
+void bench_ladder(const BenchOptions& o) {
+  std::vector<std::string> known{"all"};
+  for (const ladders::Entry& e : ladders::all()) known.push_back(e.name);
+  if (std::find(known.begin(), known.end(), o.ladder) == known.end()) {
+    const std::string near = nearest(o.ladder, known);
+    throw UsageError(fmt::format("weft bench ladder needs the name of a ladder, {}{}", fmt::join(known, ", "),
+                                 near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+  for (const ladders::Entry& e : ladders::all())
+    if (o.ladder == "all" || o.ladder == e.name) time_ladder(e, o);
+}
+
+}  // namespace weft::tool

@@ -1,5 +1,7 @@
 #include "examples/kernels/ladders/ladder.h"
 
+#include <memory>
+
 namespace ladders {
 
 namespace {
@@ -25,22 +27,36 @@ constexpr Entry entries[] = {
 
 std::span<const Entry> all() { return entries; }
 
+namespace {
+
+/// The memory of a loop's results, used again as soon as no array lies in it: new memory costs more than many loops.
+struct Results {
+  std::vector<Shape> shapes;
+  std::vector<std::shared_ptr<std::vector<float>>> memory;
+
+  explicit Results(std::vector<Shape> of) : shapes(std::move(of)), memory(shapes.size()) {}
+  float* fresh(size_t i) {
+    if (!memory[i] || memory[i].use_count() > 1)
+      memory[i] = std::make_shared<std::vector<float>>(static_cast<size_t>(weft::num_elements(shapes[i])));
+    return memory[i]->data();
+  }
+  array made(size_t i) const {
+    return array(memory[i]->data(), shapes[i], weft::float32, [kept = memory[i]](void*) {});
+  }
+};
+
+}  // namespace
+
 Rung loop(std::vector<Shape> shapes, std::function<void(std::span<const float* const>, std::span<float* const>)> f) {
-  const auto run = [shapes = std::move(shapes), f = std::move(f)](const Arrays& in) {
-    Arrays kept = in;
+  const auto results = std::make_shared<Results>(std::move(shapes));
+  const auto run = [results, f = std::move(f)](const Arrays& in) {
+    Arrays kept = in, out;
     std::vector<const float*> from;
-    for (array& a : kept) from.push_back(a.data<float>());
-    std::vector<std::vector<float>> made;
     std::vector<float*> to;
-    for (const Shape& s : shapes) {
-      size_t elements = 1;
-      for (const auto d : s) elements *= static_cast<size_t>(d);
-      made.emplace_back(elements);
-    }
-    for (auto& m : made) to.push_back(m.data());
+    for (array& a : kept) from.push_back(a.data<float>());
+    for (size_t i = 0; i < results->shapes.size(); ++i) to.push_back(results->fresh(i));
     f(from, to);
-    Arrays out;
-    for (size_t i = 0; i < made.size(); ++i) out.emplace_back(made[i].data(), shapes[i]);
+    for (size_t i = 0; i < results->shapes.size(); ++i) out.push_back(results->made(i));
     return out;
   };
   return {"a loop in C++", run, {}, {}, true, {}};

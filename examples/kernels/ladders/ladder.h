@@ -78,7 +78,8 @@ Rung rung(std::string name, k::KernelFunction<P...> kernel, std::string dead_end
 inline Rung rung(std::string name, weft::ArrayFunction run, std::string dead_end = {}) {
   return {std::move(name), std::move(run), {}, {}, false, std::move(dead_end)};
 }
-/// Makes a rung of a loop on the host: f(inputs, outputs), of float32, the outputs of the given shapes.
+/// Makes a rung of a loop on the host: f(inputs, outputs), of float32, the outputs of the given
+/// shapes. Nothing is in the outputs' memory yet.
 Rung loop(std::vector<Shape> shapes, std::function<void(std::span<const float* const>, std::span<float* const>)> f);
 
 /// Returns normally distributed numbers, the same in each run.

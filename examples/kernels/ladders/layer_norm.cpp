@@ -1,4 +1,5 @@
 // Layer norm along rows, and the gradients of its weight and bias, which are sums over all rows.
+#include <algorithm>
 #include <cmath>
 
 #include "examples/kernels/ladders/ladder.h"
@@ -137,6 +138,7 @@ void partial_sums(Rows x, Rows g, Parts dw, Parts db) {
 }
 
 void gradient_loop(const float* x, const float* g, float* dw, float* db, int64_t rows, int64_t n) {
+  std::fill_n(dw, n, 0.0f), std::fill_n(db, n, 0.0f);
   for (int64_t row = 0; row < rows; ++row, x += n, g += n) {
     float mean = 0, variance = 0;
     for (int64_t i = 0; i < n; ++i) mean += x[i] / static_cast<float>(n);

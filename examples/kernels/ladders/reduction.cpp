@@ -10,21 +10,22 @@ using Sum = k::Out<float, 1>;
 using Total = k::InOut<float, 1>;
 
 constexpr auto plus = [](const auto& a, const auto& b) { return a + b; };
+constexpr int64_t block = 1 << 14;
 
 /// A program for each element, which adds it to the result in memory. All of them want one address.
 void global_atomics(Vector x, Total y) { k::atomic("add", y, x(k::program_id(0)).load(), k::Index(0)); }
 
 /// A program reduces a tile by a tree, and adds one number to the result in memory.
-void tree_then_atomic(Vector x, Total y) { k::atomic("add", y, k::block_reduce(x, 4096, 0, plus), k::Index(0)); }
+void tree_then_atomic(Vector x, Total y) { k::atomic("add", y, k::block_reduce(x, block, 0, plus), k::Index(0)); }
 
 /// A program reduces a tile by a tree and stores what it gives: the first pass of two, and the second one.
-void tree(Vector x, Sum y) { y(k::program_id(0)) = k::block_reduce(x, 4096, 0, plus); }
+void tree(Vector x, Sum y) { y(k::program_id(0)) = k::block_reduce(x, block, 0, plus); }
 
 /// A program adds up many tiles element by element, and reduces one tile at the end.
-void several_elements(Vector x, Sum y) { y(k::program_id(0)) = k::grid_reduce(x, 4096, 0, plus); }
+void several_elements(Vector x, Sum y) { y(k::program_id(0)) = k::grid_reduce(x, 1024, 0, plus); }
 
 /// The same, programs one after another in their order: one kernel, and the same bits at every run.
-void in_order(Vector x, Sum y) { k::reduce_in_order(y, k::block_reduce(x, 1 << 16, 0, plus), 0, plus); }
+void in_order(Vector x, Sum y) { k::reduce_in_order(y, k::block_reduce(x, block, 0, plus), 0, plus); }
 
 /// Two passes of a kernel: many programs, and one of what they gave.
 template <class Kernel, class Blocks>
@@ -47,12 +48,12 @@ Ladder reduction(Scale scale) {
   out.library = one([](const Arrays& in) { return weft::reshape(weft::sum(in[0]), {1}); });
   out.bytes = 4.0 * static_cast<double>(n);
   out.tolerance = 1e-3;
-  const auto from_zero = [](auto kernel, int64_t block) {
-    const auto sums = kernel.grid([block](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), block)}; });
+  const auto from_zero = [](auto kernel, int64_t each) {
+    const auto sums = kernel.grid([each](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), each)}; });
     return one([sums](const Arrays& in) { return sums(in[0], weft::zeros({1})); });
   };
   const auto ordered = [](auto x, auto) {
-    return k::Grid{k::GridAxis(k::cdiv(x.dim(0), 1 << 16), k::Order::sequential)};
+    return k::Grid{k::GridAxis(k::cdiv(x.dim(0), block), k::Order::sequential)};
   };
   out.rungs = {
       loop({{1}},
@@ -63,10 +64,10 @@ Ladder reduction(Scale scale) {
            }),
       rung("global atomics", from_zero(k::kernel("sum_atomics", global_atomics), 1),
            "one address takes one addition at a time"),
-      rung("a tree, then an atomic", from_zero(k::kernel("sum_tree_atomic", tree_then_atomic), 4096)),
-      two_passes("a tree, in passes", k::kernel("sum_tree", tree), [](int64_t left) { return k::cdiv(left, 4096); }),
+      rung("a tree, then an atomic", from_zero(k::kernel("sum_tree_atomic", tree_then_atomic), block)),
+      two_passes("a tree, in passes", k::kernel("sum_tree", tree), [](int64_t left) { return k::cdiv(left, block); }),
       two_passes("several elements, in passes", k::kernel("sum_several", several_elements),
-                 [](int64_t left) { return left > 4096 ? int64_t{1056} : int64_t{1}; }),
+                 [](int64_t left) { return left > 1024 ? int64_t{1056} : int64_t{1}; }),
       rung("in order", k::kernel("sum_in_order", in_order).grid(ordered).outputs([](const array&) { return Shape{1}; }),
            "one program at a time: for bits that depend on no grid, not for speed"),
   };

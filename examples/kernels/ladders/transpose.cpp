@@ -65,6 +65,7 @@ Ladder transpose(Scale scale) {
       rung("tiles of 32", by("transpose_tiles", tiles<32>, squares(32))),
       rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64))),
       rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
+      rung("tiles of 64 through scratch", by("transpose_large_scratch", through_scratch<64>, squares(64))),
       rung("tiles of 32 in bands",
            by("transpose_bands", in_bands,
               [](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), 32) * k::cdiv(x.dim(1), 32)}; })),

@@ -67,7 +67,7 @@ Ladder reduction(Scale scale) {
       rung("a tree, then an atomic", from_zero(k::kernel("sum_tree_atomic", tree_then_atomic), block)),
       two_passes("a tree, in passes", k::kernel("sum_tree", tree), [](int64_t left) { return k::cdiv(left, block); }),
       two_passes("several elements, in passes", k::kernel("sum_several", several_elements),
-                 [](int64_t left) { return left > 1024 ? int64_t{1056} : int64_t{1}; }),
+                 [](int64_t left) { return left > 4096 ? int64_t{1056} : int64_t{1}; }),
       rung("in order", k::kernel("sum_in_order", in_order).grid(ordered).outputs([](const array&) { return Shape{1}; }),
            "one program at a time: for bits that depend on no grid, not for speed"),
   };

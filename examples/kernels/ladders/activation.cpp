@@ -77,7 +77,8 @@ Ladder activation(Scale scale) {
              const auto [y, dx] = weft::vjp(rule, {in[0]}, {in[1]});
              return Arrays{y[0], dx[0]};
            }),
-      rung("both in one kernel", k::kernel("activation_together", together).grid(tiles)),
+      rung("both in one kernel", k::kernel("activation_together", together).grid(tiles),
+           "on a CPU four streams of one loop; on a GPU the fewest bytes"),
   };
   return out;
 }

@@ -133,7 +133,8 @@ Ladder attention(Scale scale) {
            "keys and values are read again for each query, and a product of one row fills no registers"),
       rung("online, tiles of 64 queries", fused("attention_tiles", {64, 64, false})),
       rung("only the keys that are seen", fused("attention_seen", {64, 64, true})),
-      rung("tiles of 128 queries", fused("attention_large", {128, 64, true})),
+      rung("tiles of 128 queries", fused("attention_large", {128, 64, true}),
+           "more pairs at the diagonal that are masked"),
   };
   return out;
 }

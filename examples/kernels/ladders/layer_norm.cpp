@@ -93,7 +93,7 @@ Ladder layer_norm(Scale scale) {
   out.rungs = {
       loop({{rows, n}}, [=](auto in, auto to) { plain_loop(in, to[0], rows, n); }),
       rung("three passes", by("layer_norm_three_passes", three_passes, 1)),
-      rung("Welford's state", by("layer_norm_welford", welford, 1)),
+      rung("Welford's state", by("layer_norm_welford", welford, 1), "its divisions cost what the pass saves"),
       rung("a row as one tile", by("layer_norm_row", whole_row, 1)),
       rung("four rows a program", by("layer_norm_4_rows", many_rows<4>, 4)),
   };

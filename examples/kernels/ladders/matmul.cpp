@@ -168,7 +168,8 @@ Ladder batched_matmul(Scale scale) {
       rung("the kernel of one product by vmap",
            weft::vmap([tiled](const Arrays& in) { return Arrays{tiled(in[0], in[1])}; }, {0, 0})),
       rung("a program a matrix", by("matmul_whole", whole_matrices, 1)),
-      rung("four matrices a program", by("matmul_several", several_matrices<4>, 4)),
+      rung("four matrices a program", by("matmul_several", several_matrices<4>, 4),
+           "the matrices of a tile are multiplied one after the other all the same"),
   };
   return out;
 }

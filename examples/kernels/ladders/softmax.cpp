@@ -81,10 +81,11 @@ Ladder softmax(Scale scale) {
   out.rungs = {
       loop({{rows, n}}, [=](auto in, auto to) { plain_loop(in[0], to[0], rows, n); }),
       rung("three passes", by("softmax_three_passes", three_passes, 1)),
-      rung("online", by("softmax_online", online, 1)),
+      rung("online", by("softmax_online", online, 1),
+           "a row that a cache holds is read again for less than the state costs"),
       rung("a row as one tile", by("softmax_row", whole_row, 1)),
       rung("four rows a program", by("softmax_4_rows", many_rows<4>, 4)),
-      rung("sixteen rows a program", by("softmax_16_rows", many_rows<16>, 16)),
+      rung("sixteen rows a program", by("softmax_16_rows", many_rows<16>, 16), "nothing is shared between rows"),
   };
   return out;
 }

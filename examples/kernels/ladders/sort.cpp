@@ -108,7 +108,8 @@ Ladder sort(Scale scale) {
              std::copy_n(in[0], n, to[0]);
              std::sort(to[0], to[0] + n);
            }),
-      rung("runs of 1024, merged in pairs", one([](const Arrays& in) { return merged(in[0]); })),
+      rung("runs of 1024, merged in pairs", one([](const Arrays& in) { return merged(in[0]); }),
+           "on a CPU each element searches by itself, one load after the other"),
       rung("four bits after each other", one([](const Arrays& in) { return by_digits(in[0]); })),
   };
   return out;

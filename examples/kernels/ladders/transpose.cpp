@@ -63,7 +63,7 @@ Ladder transpose(Scale scale) {
       rung("rows to columns", by("rows_to_columns", rows_to_columns, [](auto x, auto) { return k::Grid{x.dim(0)}; })),
       rung("columns to rows", by("columns_to_rows", columns_to_rows, [](auto x, auto) { return k::Grid{x.dim(1)}; })),
       rung("tiles of 32", by("transpose_tiles", tiles<32>, squares(32))),
-      rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64))),
+      rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64)), "more lines at once than a cache keeps"),
       rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
       rung("tiles of 64 through scratch", by("transpose_large_scratch", through_scratch<64>, squares(64))),
       rung("tiles of 32 in bands",

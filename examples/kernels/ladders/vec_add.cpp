@@ -75,8 +75,9 @@ Ladder vec_add(Scale scale) {
       rung("one thread", k::kernel("add_one_thread", one_thread).grid({1})),
       rung("one block", k::kernel("add_one_block", one_block).grid({1})),
       rung("a program an element", k::kernel("add_elements", elements).grid(blocks(1)),
-           "a program is a block of threads: one of them works"),
-      rung("a grid with a stride", k::kernel("add_grid_stride", grid_stride).grid({1056})),
+           "on a GPU a program is a block of threads, of which one works"),
+      rung("a grid with a stride", k::kernel("add_grid_stride", grid_stride).grid({1056}),
+           "pays where starting programs costs something; on a CPU it only scatters the accesses"),
       rung("a grid of three axes", k::kernel("add_three_axes", three_axes).grid([](auto a, auto, auto) {
         return k::Grid{k::cdiv(a.dim(0), 1024 * 64), 8, 8};
       })),

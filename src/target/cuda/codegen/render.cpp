@@ -575,7 +575,7 @@ Rendered Renderer::run(const std::string& symbol) {
   std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"
                                                                        : "__syncthreads();");
-  for (const std::string& line : notes_) text += "// " + line + "\n";
+  for (const std::string& note : notes_) text += "// " + note + "\n";
   for (const std::string& form : forms_) text += form;
   text += signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);

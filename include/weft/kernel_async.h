@@ -50,7 +50,7 @@ void copy_async(const To& to, const From& from, Scalar other = 0, Line at = Line
 class Barrier {
  public:
   explicit Barrier(int64_t arrivals = 1, Line at = Line::here()) : all_(barriers(1, arrivals, at)), index_(0, at) {}
-  Barrier(AnyBarriers all, Index index) : all_(all), index_(std::move(index)) {}
+  Barrier(AnyBarriers among, Index index) : all_(among), index_(std::move(index)) {}
   /// Counts as one arrival, after all that this program or role did before.
   void arrive(Line at = Line::here()) const { k::arrive(all_, index_.any(), at); }
   /// Waits for the end of a phase: the present one, or the one before it, which at the beginning is -1.

@@ -33,12 +33,12 @@ struct DeviceOptions {
 /// Adds measured rates: bytes a copy reads and writes, and operations of products by the dtype of their operands.
 void add_rates(ordered_json& out, const target::Rates& rates) {
   out["copy_GBps"] = rates.memory() / 1e9;
-  const std::pair<const char*, double> products[] = {{"f64_product_gflops", rates.products.f64},
-                                                     {"f32_product_gflops", rates.products.f32},
-                                                     {"tf32_product_gflops", rates.products.tf32},
-                                                     {"f16_product_gflops", rates.products.f16},
-                                                     {"f8_product_gflops", rates.products.f8}};
-  for (const auto& [key, rate] : products)
+  const std::pair<const char*, double> kinds[] = {{"f64_product_gflops", rates.products.f64},
+                                                  {"f32_product_gflops", rates.products.f32},
+                                                  {"tf32_product_gflops", rates.products.tf32},
+                                                  {"f16_product_gflops", rates.products.f16},
+                                                  {"f8_product_gflops", rates.products.f8}};
+  for (const auto& [key, rate] : kinds)
     if (rate > 0) out[key] = rate / 1e9;
   if (rates.launch > 0) out["launch_us"] = 1e6 / rates.launch;
 }

@@ -126,9 +126,9 @@ class Parser {
     const auto option = [&](const char* name, int64_t most) {
       if (!in_.accept(name)) return int64_t{0};
       in_.expect("(");
-      const int64_t number = in_.whole(name, 1, most);
+      const int64_t given = in_.whole(name, 1, most);
       in_.expect(")");
-      return number;
+      return given;
     };
     l.share = option("share", most_memory);
     l.arrivals = option("barriers", most_arrivals);

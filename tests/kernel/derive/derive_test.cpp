@@ -13,7 +13,7 @@ using Out2 = k::Out<double, 2>;
 constexpr k::Use in = k::Use::in, out = k::Use::out, in_out = k::Use::in_out;
 using Refs = std::span<const k::AnyRef>;
 
-k::Param array(k::Use use, std::vector<int64_t> dims, Dtype dtype = float64) { return {use, dtype, std::move(dims)}; }
+k::Param param(k::Use use, std::vector<int64_t> dims, Dtype dtype = float64) { return {use, dtype, std::move(dims)}; }
 
 std::string refusal(const Subject& s) {
   std::vector<char> given;
@@ -37,7 +37,7 @@ kernel::DerivedArray cotangent_of(const Subject& s, size_t k) {
 }
 
 k::Program softmax_rows(int64_t rows, int64_t width) {
-  return k::trace("softmax", {array(in, {rows, width}), array(out, {rows, width})}, {rows}, [](Refs r) {
+  return k::trace("softmax", {param(in, {rows, width}), param(out, {rows, width})}, {rows}, [](Refs r) {
     const In2 x(r[0]);
     const Out2 y(r[1]);
     const auto row = k::program_id(0);
@@ -50,7 +50,7 @@ k::Program softmax_rows(int64_t rows, int64_t width) {
 }  // namespace
 
 TEST_CASE("derivatives of elementwise kernels follow the rows of the operators") {
-  const auto s = subject(k::trace("map", {array(in, {37}), array(in, {37}), array(out, {37}), array(out, {37})}, {5},
+  const auto s = subject(k::trace("map", {param(in, {37}), param(in, {37}), param(out, {37}), param(out, {37})}, {5},
                                   [](Refs r) {
                                     const In1 x(r[0]), y(r[1]);
                                     const Out1 p(r[2]), q(r[3]);
@@ -70,7 +70,7 @@ TEST_CASE("derivatives of rows: softmax, layer norm with shared weights") {
   CHECK(!cotangent_of(s, 0).begins);
   CHECK(cotangent_of(s, 0).parts == 0);
   const auto norm = subject(
-      k::trace("norm", {array(in, {300, 7}), array(in, {7}), array(in, {7}), array(out, {300, 7})}, {300}, [](Refs r) {
+      k::trace("norm", {param(in, {300, 7}), param(in, {7}), param(in, {7}), param(out, {300, 7})}, {300}, [](Refs r) {
         const In2 x(r[0]);
         const In1 w(r[1]), b(r[2]);
         const Out2 y(r[3]);
@@ -87,7 +87,7 @@ TEST_CASE("derivatives of rows: softmax, layer norm with shared weights") {
 
 TEST_CASE("derivatives of products in tiles") {
   const auto s =
-      subject(k::trace("matmul", {array(in, {10, 9}), array(in, {9, 7}), array(out, {10, 7})}, {3, 2}, [](Refs r) {
+      subject(k::trace("matmul", {param(in, {10, 9}), param(in, {9, 7}), param(out, {10, 7})}, {3, 2}, [](Refs r) {
         const In2 a(r[0]), b(r[1]);
         const Out2 c(r[2]);
         const auto rows = k::ds(k::program_id(0) * 4, 4), columns = k::ds(k::program_id(1) * 4, 4);
@@ -103,7 +103,7 @@ TEST_CASE("derivatives of products in tiles") {
 }
 
 TEST_CASE("loops keep what they carry, conditions follow the way that was taken") {
-  const auto s = subject(k::trace("loops", {array(in, {6, 20}), array(out, {6})}, {6}, [](Refs r) {
+  const auto s = subject(k::trace("loops", {param(in, {6, 20}), param(out, {6})}, {6}, [](Refs r) {
     const In2 x(r[0]);
     const Out1 y(r[1]);
     const auto row = k::program_id(0);
@@ -129,7 +129,7 @@ TEST_CASE("loops keep what they carry, conditions follow the way that was taken"
 }
 
 TEST_CASE("derivatives of what moves elements") {
-  const auto s = subject(k::trace("moves", {array(in, {4, 6}), array(out, {4, 6}), array(out, {12})}, {1}, [](Refs r) {
+  const auto s = subject(k::trace("moves", {param(in, {4, 6}), param(out, {4, 6}), param(out, {12})}, {1}, [](Refs r) {
     const In2 x(r[0]);
     const Out2 y(r[1]);
     const Out1 z(r[2]);
@@ -145,7 +145,7 @@ TEST_CASE("derivatives of what moves elements") {
 
 TEST_CASE("derivatives of reductions and scans by any function") {
   const auto s =
-      subject(k::trace("reductions", {array(in, {5, 7}), array(out, {5, 6}), array(out, {5, 7})}, {1}, [](Refs r) {
+      subject(k::trace("reductions", {param(in, {5, 7}), param(out, {5, 6}), param(out, {5, 7})}, {1}, [](Refs r) {
         const In2 x(r[0]);
         const Out2 y(r[1]), z(r[2]);
         const auto v = x(k::all, k::all).load();
@@ -160,7 +160,7 @@ TEST_CASE("derivatives of reductions and scans by any function") {
 
 TEST_CASE("derivatives of sorting and taking") {
   const auto s = subject(k::trace(
-      "order", {array(in, {3, 8}), array(in, {3, 4}, int64), array(out, {3, 8}), array(out, {3, 4})}, {3}, [](Refs r) {
+      "order", {param(in, {3, 8}), param(in, {3, 4}, int64), param(out, {3, 8}), param(out, {3, 4})}, {3}, [](Refs r) {
         const In2 x(r[0]);
         const k::In<int64_t, 2> index(r[1]);
         const Out2 y(r[2]), z(r[3]);
@@ -175,7 +175,7 @@ TEST_CASE("derivatives of sorting and taking") {
 
 TEST_CASE("derivatives of memory: in-out arrays, scratch, gathers of equal elements, atomic sums") {
   const auto s = subject(k::trace(
-      "memory", {array(in_out, {12}), array(in, {5}), array(in, {12}, int64), array(out, {12})}, {3}, [](Refs r) {
+      "memory", {param(in_out, {12}), param(in, {5}), param(in, {12}, int64), param(out, {12})}, {3}, [](Refs r) {
         const k::InOut<double, 1> state(r[0]);
         const In1 table(r[1]);
         const k::In<int64_t, 1> index(r[2]);
@@ -191,7 +191,7 @@ TEST_CASE("derivatives of memory: in-out arrays, scratch, gathers of equal eleme
       }));
   check_derivatives(s);
   const auto sums =
-      subject(k::trace("histogram", {array(in, {12}), array(in, {12}, int64), array(in_out, {5})}, {3}, [](Refs r) {
+      subject(k::trace("histogram", {param(in, {12}), param(in, {12}, int64), param(in_out, {5})}, {3}, [](Refs r) {
         const In1 x(r[0]);
         const k::In<int64_t, 1> index(r[1]);
         const k::InOut<double, 1> y(r[2]);
@@ -202,7 +202,7 @@ TEST_CASE("derivatives of memory: in-out arrays, scratch, gathers of equal eleme
 }
 
 TEST_CASE("derivatives of overlapping windows, repeated views and sequential axes") {
-  const auto s = subject(k::trace("stencil", {array(in, {20}), array(in, {1, 4}), array(out, {20})}, {5}, [](Refs r) {
+  const auto s = subject(k::trace("stencil", {param(in, {20}), param(in, {1, 4}), param(out, {20})}, {5}, [](Refs r) {
     const In1 x(r[0]);
     const In2 w(r[1]);
     const Out1 y(r[2]);
@@ -212,7 +212,7 @@ TEST_CASE("derivatives of overlapping windows, repeated views and sequential axe
   }));
   check_derivatives(s);
   const auto columns = subject(
-      k::trace("columns", {array(in, {6, 8}), array(out, {8})}, {2, k::GridAxis(6, k::Order::sequential)}, [](Refs r) {
+      k::trace("columns", {param(in, {6, 8}), param(out, {8})}, {2, k::GridAxis(6, k::Order::sequential)}, [](Refs r) {
         const In2 x(r[0]);
         const Out1 y(r[1]);
         const auto at = k::ds(k::program_id(0) * 4, 4);
@@ -247,7 +247,7 @@ TEST_CASE("a derivative is a kernel: derivatives of derivatives") {
   check_derivatives(reversed(subject(softmax_rows(3, 5))), 1e-5);
   // Groups of programs that share weights, and read their rows twice.
   const auto s =
-      subject(k::trace("scaled", {array(in, {131, 3}), array(in, {3}), array(out, {131, 3})}, {131}, [](Refs r) {
+      subject(k::trace("scaled", {param(in, {131, 3}), param(in, {3}), param(out, {131, 3})}, {131}, [](Refs r) {
         const In2 x(r[0]);
         const In1 w(r[1]);
         const Out2 y(r[2]);
@@ -260,7 +260,7 @@ TEST_CASE("a derivative is a kernel: derivatives of derivatives") {
 }
 
 TEST_CASE("what cannot be reversed is refused by name and line") {
-  const auto bits = subject(k::trace("bits", {array(in, {4}), array(out, {4})}, {1}, [](Refs r) {
+  const auto bits = subject(k::trace("bits", {param(in, {4}), param(out, {4})}, {1}, [](Refs r) {
     const In1 x(r[0]);
     const Out1 y(r[1]);
     y(k::all) = k::cast<double>(k::bitcast<int64_t>(x(k::all).load()));
@@ -269,7 +269,7 @@ TEST_CASE("what cannot be reversed is refused by name and line") {
   CHECK(refusal(bits).find("derive_test.cpp:") != std::string::npos);
   CHECK(refusal(bits).find("bitcast: the bits of a number have no derivative: give one by custom_function") !=
         std::string::npos);
-  const auto often = subject(k::trace("often", {array(in, {1}), array(out, {1})}, {1}, [](Refs r) {
+  const auto often = subject(k::trace("often", {param(in, {1}), param(out, {1})}, {1}, [](Refs r) {
     const In1 x(r[0]);
     const Out1 y(r[1]);
     k::Mut v = x(0).load();
@@ -277,13 +277,13 @@ TEST_CASE("what cannot be reversed is refused by name and line") {
     y(0) = v.get();
   }));
   CHECK(refusal(often).find("runs as often as its condition says") != std::string::npos);
-  const auto shared = subject(k::trace("shared", {array(in_out, {4})}, {2}, [](Refs r) {
+  const auto shared = subject(k::trace("shared", {param(in_out, {4})}, {2}, [](Refs r) {
     const k::InOut<double, 1> x(r[0]);
     x(k::program_id(0) + 2) = x(0).load() * 2.0;
   }));
   CHECK(refusal(shared).find("not known to belong to one program") != std::string::npos);
   const auto scattered =
-      subject(k::trace("scattered", {array(in, {4}), array(in, {4}, int64), array(in_out, {4})}, {1}, [](Refs r) {
+      subject(k::trace("scattered", {param(in, {4}), param(in, {4}, int64), param(in_out, {4})}, {1}, [](Refs r) {
         const In1 x(r[0]);
         const k::In<int64_t, 1> index(r[1]);
         const k::InOut<double, 1> y(r[2]);
@@ -291,7 +291,7 @@ TEST_CASE("what cannot be reversed is refused by name and line") {
       }));
   CHECK(refusal(scattered).find("scatter: two lanes may store to one element") != std::string::npos);
   const auto unbounded =
-      subject(k::trace("unbounded", {array(in, {1}), array(in, {1}, int64), array(out, {1})}, {1}, [](Refs r) {
+      subject(k::trace("unbounded", {param(in, {1}), param(in, {1}, int64), param(out, {1})}, {1}, [](Refs r) {
         const In1 x(r[0]);
         const k::In<int64_t, 1> n(r[1]);
         const Out1 y(r[2]);
@@ -300,7 +300,7 @@ TEST_CASE("what cannot be reversed is refused by name and line") {
         y(0) = v.get();
       }));
   CHECK(refusal(unbounded).find("loop: what it carries is needed again") != std::string::npos);
-  const auto kept = subject(k::trace("kept", {array(in, {4}), array(out, {4})}, {1}, [](Refs r) {
+  const auto kept = subject(k::trace("kept", {param(in, {4}), param(out, {4})}, {1}, [](Refs r) {
     const In1 x(r[0]);
     const Out1 y(r[1]);
     const auto s = k::scratch<double>({4});
@@ -312,7 +312,7 @@ TEST_CASE("what cannot be reversed is refused by name and line") {
 }
 
 TEST_CASE("a loop of linear steps without a known bound needs nothing again") {
-  const auto s = subject(k::trace("linear", {array(in, {12}), array(in, {1}, int64), array(out, {1})}, {1}, [](Refs r) {
+  const auto s = subject(k::trace("linear", {param(in, {12}), param(in, {1}, int64), param(out, {1})}, {1}, [](Refs r) {
     const In1 x(r[0]);
     const k::In<int64_t, 1> n(r[1]);
     const Out1 y(r[2]);
@@ -326,7 +326,7 @@ TEST_CASE("a loop of linear steps without a known bound needs nothing again") {
 TEST_CASE("programs that read parts which are not known to lie apart add up in parts") {
   // The rows of a program follow from an array: nothing says that they differ.
   const auto s =
-      subject(k::trace("rows", {array(in, {5, 4}), array(in, {200}, int64), array(out, {200})}, {200}, [](Refs r) {
+      subject(k::trace("rows", {param(in, {5, 4}), param(in, {200}, int64), param(out, {200})}, {200}, [](Refs r) {
         const In2 x(r[0]);
         const k::In<int64_t, 1> which(r[1]);
         const Out1 y(r[2]);
@@ -338,7 +338,7 @@ TEST_CASE("programs that read parts which are not known to lie apart add up in p
   CHECK(cotangent_of(s, 0).parts == 100);
   // Tiles that overlap by a lane, and tiles that do not.
   const auto windows = [](int64_t step) {
-    return subject(k::trace("windows", {array(in, {20, 10}), array(out, {4, 5})}, {4, 2}, [&](Refs r) {
+    return subject(k::trace("windows", {param(in, {20, 10}), param(out, {4, 5})}, {4, 2}, [&](Refs r) {
       const In2 x(r[0]);
       const Out2 y(r[1]);
       const auto i = k::program_id(0), j = k::program_id(1);

@@ -18,7 +18,7 @@ namespace weft::tool {
 namespace {
 
 /// One thing that is timed: a rung, or what stands beside the rungs.
-struct Timed {
+struct TimedRung {
   std::string name, dead_end;
   ArrayFunction run;
   int burst = 1;  // calls in a row, so that short ones are measured
@@ -58,24 +58,24 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
   const bool gpu = default_device().type == Device::gpu;
   const ladders::Ladder ladder = entry.make(scale_of(o));
   for (const array& x : ladder.inputs) eval(x);
-  std::vector<Timed> all{{"the compiler's own", "", built(ladder.library, ladder.inputs, false)},
-                         {"with libraries", "", built(ladder.library, ladder.inputs, true)}};
+  std::vector<TimedRung> all{{"the compiler's own", "", built(ladder.library, ladder.inputs, false)},
+                             {"with libraries", "", built(ladder.library, ladder.inputs, true)}};
   for (const ladders::Rung& rung : ladder.rungs)
     if (!(gpu && rung.host)) all.push_back({rung.name, rung.dead_end, rung.host ? rung.run : compile(rung.run, {})});
   constexpr double enough = 30;  // milliseconds of a burst
   constexpr double slow = 2000;  // of a rung that is timed once
-  for (Timed& t : all) {
+  for (TimedRung& t : all) {
     t.time(ladder.inputs, o.cpu_time);  // compiled here
     if (t.ms[0] < slow) t.ms.clear(), t.time(ladder.inputs, o.cpu_time);
     t.burst = static_cast<int>(std::clamp(enough / t.ms[0], 1.0, 100.0));
   }
   for (int64_t turn = 0; turn < reps_of(o, 9); ++turn)  // in turns: other work of the machine affects all
-    for (Timed& t : all)
+    for (TimedRung& t : all)
       if (t.ms[0] < slow) t.time(ladder.inputs, o.cpu_time);
-  for (Timed& t : all)
+  for (TimedRung& t : all)
     if (t.ms.size() > 1) t.ms.erase(t.ms.begin());
   const double own = all[0].median(), library = all[1].median();
-  for (Timed& t : all) {
+  for (TimedRung& t : all) {
     const double ms = t.median();
     Row row("ladder_" + ladder.name, o, "float32");
     row.text("rung", t.name).number("ms", ms);

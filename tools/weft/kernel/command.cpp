@@ -34,7 +34,7 @@ void print_rows(const std::vector<std::string>& rows, bool json) {
 
 int list(const KernelOptions& o) {
   std::vector<std::string> rows;
-  for (const Subject& s : find_subjects(o.kernel, false)) rows.push_back(description(s));
+  for (const KernelSubject& s : find_subjects(o.kernel, false)) rows.push_back(description(s));
   if (o.json) print_rows(rows, true);
   else
     for (const std::string& text : rows) {
@@ -55,7 +55,7 @@ std::vector<std::string> stage_names() {
 int show(const KernelOptions& o) {
   const target::Machine gpu = target::gpu_of(o.arch.empty() ? usual_arch() : o.arch);
   std::vector<std::string> rows;
-  for (const Subject& s : find_subjects(o.kernel, false)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
     if (o.stage.empty()) {
       rows.push_back(report(s, gpu));
       continue;
@@ -74,7 +74,7 @@ int show(const KernelOptions& o) {
 int run(const KernelOptions& o) {
   apply(o.machine);
   std::vector<std::string> rows;
-  for (const Subject& s : find_subjects(o.kernel, false)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
     ordered_json row{{"kernel", s.name}, {"machine", machine_text()}};
     const std::vector<array> results = call_of(s.program, random_arguments(*s.program, static_cast<uint64_t>(o.seed)));
     for (const array& y : results) {
@@ -93,7 +93,7 @@ int run(const KernelOptions& o) {
 int bench(const KernelOptions& o) {
   apply(o.machine);
   std::vector<std::string> rows;
-  for (const Subject& s : find_subjects(o.kernel, false)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
     const std::vector<array> inputs = random_arguments(*s.program, static_cast<uint64_t>(o.seed));
     eval(inputs);
     const auto once = [&] { eval(call_of(s.program, inputs)); };
@@ -113,7 +113,7 @@ int check_kernels(const KernelOptions& o) {
   if (first.type == Device::cpu && is_available(gpu)) devices.push_back(gpu);
   for (const Device& device : devices) {
     set_default_device(device);
-    for (const Subject& s : find_subjects(o.kernel, true)) {
+    for (const KernelSubject& s : find_subjects(o.kernel, true)) {
       bool equal = false;
       rows.push_back(comparison(s, static_cast<uint64_t>(o.seed), equal));
       all = all && equal;

@@ -66,7 +66,7 @@ double difference(const array& got, const array& wanted) {
 /// exponentials.
 double tolerance(Dtype t) { return t == float64 ? 1e-12 : is_low_float(t) ? 2e-2 : is_float(t) ? 1e-4 : 0; }
 
-ordered_json described(const Subject& s) {
+ordered_json described(const KernelSubject& s) {
   ordered_json out{{"kernel", s.name}};
   if (!s.summary.empty()) out["summary"] = s.summary;
   const graph::KernelProgram& p = *s.program;
@@ -80,9 +80,9 @@ ordered_json described(const Subject& s) {
 
 }  // namespace
 
-std::string description(const Subject& s) { return described(s).dump(); }
+std::string description(const KernelSubject& s) { return described(s).dump(); }
 
-std::string report(const Subject& s, const target::Machine& gpu) {
+std::string report(const KernelSubject& s, const target::Machine& gpu) {
   ordered_json out = described(s);
   out["digest"] = kernel::digest(s.program->kernel).hex();
   out["gpu"] = gpu.arch;
@@ -93,7 +93,7 @@ std::string report(const Subject& s, const target::Machine& gpu) {
   return out.dump();
 }
 
-std::string timing(const Subject& s, double ms) {
+std::string timing(const KernelSubject& s, double ms) {
   ordered_json out = described(s);
   out["machine"] = machine_text();
   out["ms"] = ms;
@@ -104,7 +104,7 @@ std::string timing(const Subject& s, double ms) {
   return out.dump();
 }
 
-std::string comparison(const Subject& s, uint64_t seed, bool& equal) {
+std::string comparison(const KernelSubject& s, uint64_t seed, bool& equal) {
   const std::vector<array> inputs = random_arguments(*s.program, seed);
   const bool gpu = default_device().type == Device::gpu;
   graph::KernelProgram program = *s.program;

@@ -17,10 +17,10 @@ namespace weft::tool {
 namespace {
 
 /// Collects the kernels of a function, each once, with those of its regions and its control flow.
-void collect_kernels(const io::Tape& tape, std::vector<Subject>& out) {
+void collect_kernels(const io::Tape& tape, std::vector<KernelSubject>& out) {
   for (const io::Tape::Entry& e : tape.entries) {
     const auto& program = e.attrs.kernel;
-    const auto same = [&](const Subject& s) { return s.program->key == program->key; };
+    const auto same = [&](const KernelSubject& s) { return s.program->key == program->key; };
     if (program && std::none_of(out.begin(), out.end(), same)) out.push_back({program->kernel.name, "", program});
     if (e.body) collect_kernels(*e.body, out);
     if (e.control)
@@ -28,8 +28,8 @@ void collect_kernels(const io::Tape& tape, std::vector<Subject>& out) {
   }
 }
 
-std::vector<Subject> from_file(const std::string& path) {
-  std::vector<Subject> out;
+std::vector<KernelSubject> from_file(const std::string& path) {
+  std::vector<KernelSubject> out;
   const std::string bytes = io::read_file(path);
   if (bytes.starts_with("kernel ") || bytes.starts_with("//")) {
     auto program = graph::program_of_text(bytes);
@@ -41,7 +41,7 @@ std::vector<Subject> from_file(const std::string& path) {
   return out;
 }
 
-Subject from_example(const ExampleKernel& e, bool small) {
+KernelSubject from_example(const ExampleKernel& e, bool small) {
   const array result = e.call(example_arguments(small ? e.small : e.shapes))[0];
   return {e.name, e.summary, result.value().node->attrs().kernel};
 }
@@ -55,9 +55,9 @@ Arithmetic arithmetic_of(const graph::KernelWork& work) {
 
 }  // namespace
 
-std::vector<Subject> find_subjects(const std::string& source, bool small) {
+std::vector<KernelSubject> find_subjects(const std::string& source, bool small) {
   if (std::filesystem::is_regular_file(source)) return from_file(source);
-  std::vector<Subject> out;
+  std::vector<KernelSubject> out;
   std::vector<std::string> known;
   for (const ExampleKernel& e : example_kernels()) {
     known.push_back(e.name);

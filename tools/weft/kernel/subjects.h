@@ -10,7 +10,7 @@
 
 namespace weft::tool {
 
-struct Subject {
+struct KernelSubject {
   std::string name, summary;
   std::shared_ptr<const graph::KernelProgram> program;
 };
@@ -18,7 +18,7 @@ struct Subject {
 /// Returns the kernels of a file (an exported program, or the text of one kernel), or the built-in kernel of that name;
 /// all built-in ones for "". `small`: of built-in kernels those of few elements, for the interpreter. Throws UsageError
 /// where there is no such kernel, and what reading a file throws.
-std::vector<Subject> find_subjects(const std::string& source, bool small);
+std::vector<KernelSubject> find_subjects(const std::string& source, bool small);
 
 /// Returns random arguments: floats from a normal distribution, integers 0 to 3.
 std::vector<array> random_arguments(const graph::KernelProgram& program, uint64_t seed);

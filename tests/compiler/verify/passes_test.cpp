@@ -4,6 +4,8 @@
 
 #include "compiler/verify/programs.h"
 #include "compiler/verify/semantic.h"
+#include "graph/calls/kernel_call.h"
+#include "graph/instances.h"
 #include "graph/regions/convolution.h"
 
 using namespace weft;
@@ -137,10 +139,17 @@ Source scatter_of_rows() {
   return {{{ids, rows, table}, {graph::scatter(graph::ScatterMode::add, table, {ids}, rows, {0})}}, {}, {}};
 }
 
+/// A kernel of a user between two maps.
+Source kernel_of_a_user() {
+  const Value x = param({21}), b = param({});
+  const auto program = graph::testing::affine_program(x.shape(), float32, 3);
+  return {{{x, b}, {graph::kernel_call(program, {x * x, b})[0] * x}}, {}, {}};
+}
+
 std::vector<Sample> samples_of_passes() {
   std::vector<Sample> out;
-  for (const auto& make :
-       {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns, best_of_rows})
+  for (const auto& make : {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns,
+                           best_of_rows, kernel_of_a_user})
     out.push_back({make(), &target::cpu()});
   for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum,
                            sum_of_sums, long_row, spread_of_columns, scatter_of_rows, sum_of_transposed})

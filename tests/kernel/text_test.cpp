@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "kernel/expand/expand.h"
+#include "kernel/language/asynchronous_kernels.h"
 #include "kernel/language/random_program.h"
 #include "kernel/language/trace.h"
 #include "kernel/legalize/legalize.h"
@@ -126,9 +127,14 @@ TEST_CASE("kernel text: every kind of instruction comes back as it was") {
     check_round_trip(k);
     collect(k.body, seen);
   }
+  for (const test_kernels::AsyncKernel& asynchronous : test_kernels::asynchronous_kernels()) {
+    const Kernel& k = asynchronous.program.data().kernel;
+    check_round_trip(k);
+    collect(k.body, seen);
+  }
   for (const OpInfo& row : ops) {
     CAPTURE(row.name);
-    CHECK_MESSAGE(seen.contains(row.op), "add the instruction to one of the kernels of this file");
+    CHECK_MESSAGE(seen.contains(row.op), "add the instruction to one of these kernels");
     for (unsigned bit = 1; bit <= row.fields; bit <<= 1) {
       bool known = false;
       for (const FieldText& field : field_texts()) known = known || field.field == (row.fields & bit);

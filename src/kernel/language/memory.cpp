@@ -151,7 +151,7 @@ class Slice {
 
   Value both(Value a, Value b) { return a == kernel::no_value ? b : b_.scalar(ScalarOp::bit_and, {a, b}); }
   Value exists(Value position, const Axis& a) {
-    const Dims& dims = b_.type(position).dims;
+    const Dims dims = b_.type(position).dims;  // a copy: the types move as instructions are appended
     const auto number = [&](int64_t v) { return b_.constant(int64, Number::of_int(v), dims); };
     const Value below = a.never_above ? kernel::no_value : b_.lt(position, number(a.extent));
     if (a.never_below) return below;

@@ -35,7 +35,7 @@ void Legalizer::each_part(int64_t extent, Value end, int64_t lanes, const std::f
     each(index(0), index(last), lanes, [&](Value i) { body(i, lanes); });
     return in_frame(narrow);
   }
-  const Value stop = shared(ScalarOp::min, {index(extent), end});
+  const Value stop = shared(ScalarOp::max, {index(0), shared(ScalarOp::min, {index(extent), end})});
   const Value full = mul(shared(ScalarOp::floordiv, {stop, index(lanes)}), index(lanes));
   each(index(0), full, lanes, [&](Value i) {
     const auto [fact, added] = fits_.insert({i, lanes, end});

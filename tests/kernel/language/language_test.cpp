@@ -394,4 +394,14 @@ TEST_CASE("division rounds as in C++") {
   }
 }
 
+TEST_CASE("slices that begin far behind an array store nothing") {
+  const auto program = k::trace("behind", {in({64}), out({100})}, {20}, [](std::span<const k::AnyRef> r) {
+    const auto v = k::sort(from<float, 1>(r[0])(k::all).load(), 0);  // in memory
+    to<float, 1>(r[1])(k::ds(k::program_id(0) * 64, 64)) = v;
+  });
+  std::vector<float> x(64, 1), y(100);
+  run(program, x, y);
+  CHECK(y == std::vector<float>(100, 1));
+}
+
 }  // namespace

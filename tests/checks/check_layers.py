@@ -41,7 +41,7 @@ FOLDERS = {
     "kernel": [[""], ["describe", "expand", "rules", "text", "interpreter"], ["operators"],
                ["routines", "legalize"], ["language"], ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
-    "target/cuda": [["driver"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
+    "target/cuda": [["driver"], ["codegen/text"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
     "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["fusion"], ["lower"],

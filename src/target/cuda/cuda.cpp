@@ -13,7 +13,7 @@
 #include "runtime/threads.h"
 #include "target/cuda/calls.h"
 #include "target/cuda/codegen/executable.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/driver/library.h"
 #include "target/cuda/generator_digest.h"  // of the code generator: cubins on disk of another one go unused
 #include "target/cuda/handwritten/loaded.h"

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "kernel/expand/expand.h"
 #include "target/cuda/codegen/render.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/driver/library.h"
 
 namespace weft::target::cuda {

@@ -14,7 +14,7 @@
 
 #include "compiler/host_cuda/host_source.h"
 #include "kernel/routines/routine.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 
 namespace weft::test {
 

@@ -6,7 +6,7 @@
 #include "kernel/expand/expand.h"
 #include "target/cpu/cpu_support.h"
 #include "target/cuda/codegen/render.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/cuda_support.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/handwritten/loaded.h"

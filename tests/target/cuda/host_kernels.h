@@ -13,7 +13,7 @@
 
 #include "target/cpu/cpu_support.h"
 #include "target/cuda/codegen/render.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 
 namespace weft::test {
 

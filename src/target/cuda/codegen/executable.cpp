@@ -10,7 +10,7 @@
 #include "kernel/rules.h"
 #include "runtime/background.h"
 #include "runtime/trace.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/driver/nvrtc.h"
 
 namespace weft::target::cuda {

@@ -13,8 +13,8 @@
 #include "target/cuda/codegen/layout.h"
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/codegen/runs.h"
-#include "target/cuda/codegen/scalar.h"
 #include "target/cuda/codegen/tensor_cores.h"
+#include "target/cuda/codegen/text/scalar.h"
 
 namespace weft::target::cuda {
 
@@ -280,6 +280,7 @@ class Renderer {
   void convert_layout(Value result, Value from);
   void product(const Product& product);
   std::string operand_address(const Product& product, const Operand& operand, int64_t offset);
+  std::pair<std::string, std::string> stage_operands(const Product& product, const char* fence);
   void stage(const Operand& operand, const std::string& space);
   void fragments_of_a(const Product& product);
   void fragments_of_b(const Product& product);

@@ -67,13 +67,6 @@ struct Product {
   bool in_place = false;  // the accumulators are what the loop carries, and nobody reads them before its end
 };
 
-/// An instruction of a warpgroup: 16-bit operands, their columns, and how they lie.
-struct WarpgroupForm {
-  Dtype dtype = bfloat16;
-  int64_t columns = 0;
-  bool a_in_registers = false, a_turned = false, b_turned = false;  // turned: not contiguous along k
-};
-
 /// What a loop copies ahead, into a ring of stages.
 struct Ring {
   std::vector<kernel::Value> loads;

@@ -7,7 +7,7 @@
 
 #include "kernel/describe/dot_form.h"
 #include "target/cuda/codegen/render.h"
-#include "target/cuda/codegen/wgmma.h"
+#include "target/cuda/codegen/text/wgmma.h"
 #include "target/cuda/driver/context.h"
 
 namespace weft::target::cuda {
@@ -77,7 +77,7 @@ std::string gemm_parameters(const GemmForm& form) {
       .integer("accumulators", accumulators)
       .integer("threads", form.threads)
       .integer("shared_bytes", form.shared_bytes())
-      .function(wgmma_function({form.dtype, form.tile_n, accumulators, form.a_m_major, form.b_n_major}))
+      .function(wgmma_function({form.dtype, form.tile_n, form.a_m_major, form.b_n_major}, accumulators))
       .text();
 }
 

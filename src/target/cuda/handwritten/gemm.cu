@@ -40,7 +40,7 @@
 //   bool bias, relu, gelu, residual, column_sums, store_argument, multiply_slope       the epilogue, see finish()
 //   int tile_m, tile_k, max_tile_n, stages, threads, shared_bytes
 //   void wgmma(f32 (&sum)[accumulators][4], u64 a, u64 b, int accumulate)              one wgmma.m64n{tile_n}k16
-#include "target/cuda/codegen/prelude.cuh"
+#include "target/cuda/codegen/text/prelude.cuh"
 
 // --- Layout of shared memory and of the work ---
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 #include "target/cuda/handwritten/convolution/convolution.h"
 #include "target/cuda/handwritten/convolution/convolution_wgrad.h"
 #include "target/cuda/handwritten/convolution/depthwise.h"

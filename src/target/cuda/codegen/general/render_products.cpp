@@ -134,6 +134,22 @@ std::string Renderer::operand_address(const Product& p, const Operand& x, int64_
   return fmt::format("shared_address(shared) + {}", offset);
 }
 
+/// Writes operands that lie in registers to shared memory, and then `fence`; returns the texts of the addresses of A
+/// (empty where it stays in registers) and B.
+std::pair<std::string, std::string> Renderer::stage_operands(const Product& p, const char* fence) {
+  const bool staged_a = !p.a.load && !p.a.in_registers, staged_b = !p.b.load;
+  const std::string b = operand_address(p, p.b, staged_a ? p.a.bytes() : 0);
+  const std::string a = p.a.in_registers ? "" : operand_address(p, p.a, 0);
+  if (staged_a || staged_b) {
+    sync();
+    if (staged_a) stage(p.a, a);
+    if (staged_b) stage(p.b, b);
+    if (*fence) add(fence);
+    sync();
+  }
+  return {a, b};
+}
+
 /// Renders the fragments of A for one step along k: x[i].
 void Renderer::fragments_of_a(const Product& p) {
   const Operand& a = p.a;
@@ -203,16 +219,8 @@ void Renderer::product(const Product& p) {
   if (warpgroups_ > 0) return product_by_warpgroups(p);
   const Value result = p.result();
   each(result, at(p.start()));
-  const bool staged_a = !p.a.load && !p.a.in_registers, staged_b = !p.b.load;
+  const auto [a, b] = stage_operands(p, "");
   const int64_t step = p.a.dtype == float32 ? 8 : 16, depth = type(p.dot->args[0]).dims[1];
-  const std::string b = operand_address(p, p.b, staged_a ? p.a.bytes() : 0);
-  const std::string a = p.a.in_registers ? "" : operand_address(p, p.a, 0);
-  if (staged_a || staged_b) {
-    sync();
-    if (staged_a) stage(p.a, a);
-    if (staged_b) stage(p.b, b);
-    sync();
-  }
   open("");
   if (!a.empty()) add(fmt::format("const u32 a = {};", a));
   add(fmt::format("const u32 b = {};", b));

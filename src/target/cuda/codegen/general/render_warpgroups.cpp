@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include "target/cuda/codegen/renderer.h"
+#include "target/cuda/codegen/text/wgmma.h"
 
 namespace weft::target::cuda {
 
 namespace {
-
-const char* tag_of(Dtype t) { return t == bfloat16 ? "Bf16" : "F16"; }
 
 /// What of an operand in shared memory a matrix descriptor says, and how far apart its parts are, in units of 16 bytes.
 struct Matrix {
@@ -32,33 +31,21 @@ Matrix matrix_of(const Operand& x) {
   return out;
 }
 
+/// Returns the type by which kernels choose a form of `wgmma`.
+std::string tag_of(const Wgmma& f) {
+  return fmt::format("Wgmma<{}, {}, {}, {}>", f.operands == bfloat16 ? "Bf16" : "F16", f.columns, f.a_m_major,
+                     f.b_n_major);
+}
+
 /// Returns the definition of `wgmma` for one form.
-std::string definition_of(const WarpgroupForm& f) {
-  const int64_t sums = f.columns / 2;  // registers of a thread
-  const char* type = f.dtype == bfloat16 ? "bf16" : "f16";
-  std::string registers, operands;
-  for (int64_t r = 0; r < sums; ++r) {
-    registers += fmt::format("{}%{}", r ? ", " : "", r);
-    operands += fmt::format("{}\"+f\"(c[{}])", r ? ", " : "", r);
-  }
-  const int64_t n = sums;
-  const std::string guard = fmt::format("WGMMA_{}_{}_{}{}{}", type, f.columns, f.a_in_registers ? "r" : "",
-                                        f.a_turned ? 1 : 0, f.b_turned ? 1 : 0);
-  const std::string a = f.a_in_registers ? fmt::format("{{%{}, %{}, %{}, %{}}}, %{}", n, n + 1, n + 2, n + 3, n + 4)
-                                         : fmt::format("%{}, %{}", n, n + 1);
-  const std::string inputs =
-      f.a_in_registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))" : R"("l"(a), "l"(b))";
-  const std::string major =
-      f.a_in_registers ? fmt::format("{:d}", f.b_turned) : fmt::format("{:d}, {:d}", f.a_turned, f.b_turned);
+std::string definition_of(const Wgmma& f) {
+  const std::string guard = fmt::format("WGMMA_{}_{}_{}{}{}", operand_name(f), f.columns, f.a_in_registers ? "r" : "",
+                                        f.a_m_major ? 1 : 0, f.b_n_major ? 1 : 0);
   return fmt::format(
       "#if defined(__CUDACC__) && !defined({0})\n#define {0}\n"
-      "FN void wgmma({1}, f32* c, {2} a, const u64 b, const int more) {{\n"
-      "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{3}, 0; wgmma.mma_async.sync.aligned.m64n{4}k16.f32.{5}.{5} "
-      "{{{6}}}, {7}, p, 1, 1, {8};}}\"\n               : {9}\n               : {10}, \"r\"(more) : "
-      "\"memory\");\n}}\n#endif\n",
-      guard, fmt::format("Wgmma<{}, {}, {}, {}>", tag_of(f.dtype), f.columns, f.a_turned, f.b_turned),
-      f.a_in_registers ? "const u32*" : "const u64", f.a_in_registers ? n + 5 : n + 2, f.columns, type, registers, a,
-      major, operands, inputs);
+      "FN void wgmma({1}, f32* c, {2} a, const u64 b, const int accumulate) {{\n{3}}}\n#endif\n",
+      guard, tag_of(f), f.a_in_registers ? "const u32*" : "const u64",
+      wgmma_statement(f, [](int64_t r) { return fmt::format("c[{}]", r); }));
 }
 
 }  // namespace
@@ -89,18 +76,9 @@ void Renderer::product_by_warpgroups(const Product& p) {
   if (p.in_place) name(result, fresh(c));
   else if (from_zero) declare(result);
   else each(result, at(c));
-  const bool staged_a = !p.a.load && !p.a.in_registers, staged_b = !p.b.load;
-  const std::string b = operand_address(p, p.b, staged_a ? p.a.bytes() : 0);
-  const std::string a = p.a.in_registers ? "" : operand_address(p, p.a, 0);
-  if (staged_a || staged_b) {
-    sync();
-    if (staged_a) stage(p.a, a);
-    if (staged_b) stage(p.b, b);
-    add("fence_for_wgmma();");
-    sync();
-  }
-  const WarpgroupForm form{p.a.dtype, p.layout.columns, p.a.in_registers, !p.a.in_registers && !p.a.depth_inside,
-                           !p.b.depth_inside};
+  const auto [a, b] = stage_operands(p, "fence_for_wgmma();");
+  const Wgmma form{p.a.dtype, p.layout.columns, !p.a.in_registers && !p.a.depth_inside, !p.b.depth_inside,
+                   p.a.in_registers};
   forms_.insert(definition_of(form));
   const auto matrix = [&](const char* n, const Operand& x, const std::string& from) {
     const Matrix m = matrix_of(x);
@@ -123,9 +101,8 @@ void Renderer::product_by_warpgroups(const Product& p) {
   const Matrix right = matrix("b", p.b, b);
   add("wgmma_fence();");
   add(fmt::format("EACH (int k = 0; k < {}; ++k) EACH (int i = 0; i < {}; ++i)", steps, fragments));
-  add(fmt::format("  wgmma(Wgmma<{}, {}, {}, {}>(), {} + i * {}, {}, b + ({}), {});", tag_of(form.dtype), form.columns,
-                  form.a_turned, form.b_turned, fresh(p.in_place ? c : result), form.columns / 2, left, right.step,
-                  from_zero ? "k > 0" : "1"));
+  add(fmt::format("  wgmma({}(), {} + i * {}, {}, b + ({}), {});", tag_of(form), fresh(p.in_place ? c : result),
+                  form.columns / 2, left, right.step, from_zero ? "k > 0" : "1"));
   add("wgmma_commit();");
   add(p.in_place ? "wgmma_wait<1>();" : "wgmma_wait<0>();");
   if (producer_ && p.loop && !p.in_place) release(p, "slot");

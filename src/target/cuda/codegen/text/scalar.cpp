@@ -1,6 +1,6 @@
 // One CUDA C++ expression for each basic scalar operator. Sources are compiled without contraction, so that an operator
 // rounds once.
-#include "target/cuda/codegen/scalar.h"
+#include "target/cuda/codegen/text/scalar.h"
 
 #include <fmt/format.h>
 

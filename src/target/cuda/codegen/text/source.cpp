@@ -1,4 +1,4 @@
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 
 #include <algorithm>
 
@@ -32,7 +32,7 @@ std::string cuda_source(std::string_view name) {
 }
 
 std::string_view prelude() {
-  static const std::string text = cuda_source("target/cuda/codegen/prelude.cuh");
+  static const std::string text = cuda_source("target/cuda/codegen/text/prelude.cuh");
   return text;
 }
 

@@ -1,26 +1,42 @@
-#include "target/cuda/codegen/wgmma.h"
+#include "target/cuda/codegen/text/wgmma.h"
 
 #include <fmt/format.h>
 
 namespace weft::target::cuda {
 
-std::string wgmma_function(const Wgmma& form) {
-  const int64_t sums = form.columns / 2;  // registers a thread
+const char* operand_name(const Wgmma& form) {
+  return form.operands == float32 ? "tf32" : form.operands == bfloat16 ? "bf16" : "f16";
+}
+
+std::string wgmma_statement(const Wgmma& form, const std::function<std::string(int64_t)>& sum) {
+  const int64_t n = form.columns / 2;  // sums of a thread
   std::string registers, operands;
-  for (int64_t r = 0; r < sums; ++r) {
+  for (int64_t r = 0; r < n; ++r) {
     registers += fmt::format("{}%{}", r ? ", " : "", r);
-    operands += fmt::format("{}\"+f\"(sum[{}][{}])", r ? ", " : "", r / 4, r % 4);
+    operands += fmt::format("{}\"+f\"({})", r ? ", " : "", sum(r));
   }
-  const bool tf32 = form.operands == float32;
-  const char* type = tf32 ? "tf32" : form.operands == bfloat16 ? "bf16" : "f16";
-  const std::string major = tf32 ? "" : fmt::format(", {:d}, {:d}", form.a_m_major, form.b_n_major);
+  const bool tf32 = form.operands == float32, in_registers = form.a_in_registers;
+  const std::string a = in_registers ? fmt::format("{{%{}, %{}, %{}, %{}}}", n, n + 1, n + 2, n + 3)
+                                     : fmt::format("%{}", n),
+                    inputs = in_registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))";
+  const std::string major = tf32           ? ""
+                            : in_registers ? fmt::format(", {:d}", form.b_n_major)
+                                           : fmt::format(", {:d}, {:d}", form.a_m_major, form.b_n_major);
+  const int64_t b = n + (in_registers ? 4 : 1);
+  return fmt::format(
+      "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{}, 0; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} "
+      "{{{}}}, {}, %{}, p, 1, 1{};}}\"\n               : {}\n               : {}, \"l\"(b), \"r\"(accumulate) : "
+      "\"memory\");\n",
+      b + 1, form.columns, tf32 ? 8 : 16, operand_name(form), operand_name(form), registers, a, b, major, operands,
+      inputs);
+}
+
+std::string wgmma_function(const Wgmma& form, int64_t accumulators) {
+  const auto sum = [](int64_t r) { return fmt::format("sum[{}][{}]", r / 4, r % 4); };
   return fmt::format(
       "static __device__ __forceinline__ void wgmma(float (&sum)[{}][4], const unsigned long long a,\n"
-      "                                             const unsigned long long b, const int accumulate) {{\n"
-      "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{}, 0; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} "
-      "{{{}}}, %{}, %{}, p, 1, 1{};}}\"\n               : {}\n               : \"l\"(a), \"l\"(b), \"r\"(accumulate) : "
-      "\"memory\");\n}}\n",
-      form.accumulators, sums + 2, form.columns, tf32 ? 8 : 16, type, type, registers, sums, sums + 1, major, operands);
+      "                                             const unsigned long long b, const int accumulate) {{\n{}}}\n",
+      accumulators, wgmma_statement(form, sum));
 }
 
 }  // namespace weft::target::cuda

@@ -1,23 +1,31 @@
 #pragma once
-// Generates a CUDA C++ function around wgmma.mma_async. The instruction's operand list depends on the number of
-// columns, which a C++ template cannot express.
+// Generates CUDA C++ functions around wgmma.mma_async. The instruction's operand list depends on the number of columns,
+// which a C++ template cannot express.
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "weft/dtype.h"
 
 namespace weft::target::cuda {
 
-/// One instruction of a warpgroup: 64 x `columns` float32 sums from operands in shared memory.
+/// One instruction of a warpgroup: 64 x `columns` float32 sums from operands in shared memory, A also from registers.
 struct Wgmma {
   Dtype operands = bfloat16;                  // bfloat16, float16 (k = 16) or float32 (k = 8, as TF32)
   int64_t columns = 256;                      // a multiple of 8 up to 256
-  int64_t accumulators = 32;                  // groups of 8 columns in the array of sums: at least columns / 8
   bool a_m_major = false, b_n_major = false;  // 16-bit operands that are not contiguous along k
+  bool a_in_registers = false;                // 16 bits: A is four registers a thread
 };
 
-/// Returns the text of `void wgmma(float (&sum)[accumulators][4], u64 a, u64 b, int accumulate)`: sum = a · b, plus sum
-/// where `accumulate` is not 0; a and b are matrix descriptors (PTX ISA, wgmma).
-std::string wgmma_function(const Wgmma& form);
+/// Returns the name of the operands' type in PTX.
+const char* operand_name(const Wgmma& form);
+
+/// Returns the statement of the instruction: sums = a · b, plus the sums where `accumulate` is not 0. a and b are
+/// matrix descriptors (PTX ISA, wgmma), or `a` an array of four registers. `sum` gives the text of sum `r` of a thread.
+std::string wgmma_statement(const Wgmma& form, const std::function<std::string(int64_t r)>& sum);
+
+/// Returns the text of `void wgmma(float (&sum)[accumulators][4], u64 a, u64 b, int accumulate)`, whose array has at
+/// least columns / 8 groups of sums.
+std::string wgmma_function(const Wgmma& form, int64_t accumulators);
 
 }  // namespace weft::target::cuda

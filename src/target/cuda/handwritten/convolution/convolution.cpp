@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "target/cuda/codegen/render.h"
-#include "target/cuda/codegen/wgmma.h"
+#include "target/cuda/codegen/text/wgmma.h"
 
 namespace weft::target::cuda {
 
@@ -35,7 +35,7 @@ std::string convolution_parameters(const ConvolutionForm& f) {
       .integer("plane_bytes", f.plane_bytes)
       .integer("weight_bytes", f.weight_bytes())
       .integer("shared_bytes", f.shared_bytes)
-      .function(wgmma_function({float32, f.out, f.out / 8}))
+      .function(wgmma_function({float32, f.out}, f.out / 8))
       .text();
 }
 

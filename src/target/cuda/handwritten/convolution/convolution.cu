@@ -32,7 +32,7 @@
 //   int groups                     warpgroups of a block
 //   int plane_bytes, weight_bytes, shared_bytes
 //   void wgmma(f32 (&sum)[out / 8][4], u64 a, u64 b, int accumulate)       one wgmma.m64n{out}k8
-#include "target/cuda/codegen/prelude.cuh"
+#include "target/cuda/codegen/text/prelude.cuh"
 #include "target/cuda/handwritten/convolution/tf32.cuh"
 
 constexpr int taps = filter_rows * filter_columns;

@@ -31,7 +31,7 @@
 //   int taps_of_warp, sets, halves, parts    how the work is split over warps
 //   int depth                                pixels of a tile, rounded up to whole steps of 8 for each part
 //   int stages, stage_bytes, shared_bytes
-#include "target/cuda/codegen/prelude.cuh"
+#include "target/cuda/codegen/text/prelude.cuh"
 #include "target/cuda/handwritten/convolution/tf32.cuh"
 
 constexpr int pixels = tile_rows * tile_columns, taps = filter_rows * filter_columns;

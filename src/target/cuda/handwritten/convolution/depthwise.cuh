@@ -8,7 +8,7 @@
 //   VECTOR                       the prelude's type of as many bytes
 //   int tile                     vectors of a block, side by side
 //   int run                      outputs of a thread, neighbours in a row
-#include "target/cuda/codegen/prelude.cuh"
+#include "target/cuda/codegen/text/prelude.cuh"
 
 constexpr int taps = filter_rows * filter_columns;
 constexpr int reach = (run - 1) * stride_columns + (filter_columns - 1) * dilation_columns + 1;  // inputs of a run

@@ -26,21 +26,12 @@ constexpr Product products[] = {
 };
 
 /// Returns the product as a program of its own, under a policy that allows libraries or not.
-std::function<std::vector<array>(const std::vector<array>&)> program_of(const Product& p, bool libraries,
-                                                                        const std::vector<array>& operands) {
-  const compiler::Policy before = compiler::default_policy();
-  compiler::Policy policy = before;
-  policy.libraries = libraries;
-  compiler::set_default_policy(policy);
-  const auto program = compile(
-      [p](const std::vector<array>& in) {
-        return std::vector<array>{
-            matmul(p.transpose_a ? transpose(in[0]) : in[0], p.transpose_b ? transpose(in[1]) : in[1])};
-      },
-      {});
-  eval(program(operands));  // built now, under this policy
-  compiler::set_default_policy(before);
-  return program;
+ArrayFunction program_of(const Product& p, bool libraries, const std::vector<array>& operands) {
+  const ArrayFunction product = [p](const std::vector<array>& in) {
+    return std::vector<array>{
+        matmul(p.transpose_a ? transpose(in[0]) : in[0], p.transpose_b ? transpose(in[1]) : in[1])};
+  };
+  return compiled_as(product, operands, libraries);
 }
 
 }  // namespace

@@ -38,17 +38,6 @@ struct TimedRung {
   }
 };
 
-ArrayFunction built(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
-  const compiler::Policy before = compiler::default_policy();
-  compiler::Policy policy = before;
-  policy.libraries = libraries;
-  compiler::set_default_policy(policy);
-  const auto program = compile(f, {});
-  eval(program(inputs));  // built now, under this policy
-  compiler::set_default_policy(before);
-  return program;
-}
-
 ladders::Scale scale_of(const BenchOptions& o) {
   if (o.sizes.empty()) return default_device().type == Device::gpu ? ladders::Scale::gpu : ladders::Scale::cpu;
   return o.sizes == "gpu" ? ladders::Scale::gpu : o.sizes == "cpu" ? ladders::Scale::cpu : ladders::Scale::check;
@@ -58,8 +47,8 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
   const bool gpu = default_device().type == Device::gpu;
   const ladders::Ladder ladder = entry.make(scale_of(o));
   for (const array& x : ladder.inputs) eval(x);
-  std::vector<TimedRung> all{{"the compiler's own", "", built(ladder.library, ladder.inputs, false)},
-                             {"with libraries", "", built(ladder.library, ladder.inputs, true)}};
+  std::vector<TimedRung> all{{"the compiler's own", "", compiled_as(ladder.library, ladder.inputs, false)},
+                             {"with libraries", "", compiled_as(ladder.library, ladder.inputs, true)}};
   for (const ladders::Rung& rung : ladder.rungs)
     if (!(gpu && rung.host)) all.push_back({rung.name, rung.dead_end, rung.host ? rung.run : compile(rung.run, {})});
   constexpr double enough = 30;  // milliseconds of a burst

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "compiler/program.h"
+#include "weft/compile.h"
 #include "weft/device.h"
 
 namespace weft::tool {
@@ -34,6 +36,17 @@ std::string command_line() {
 }
 
 }  // namespace
+
+ArrayFunction compiled_as(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
+  const compiler::Policy before = compiler::default_policy();
+  compiler::Policy policy = before;
+  policy.libraries = libraries;
+  compiler::set_default_policy(policy);
+  const auto program = compile(f, {});
+  eval(program(inputs));  // built now, under this policy
+  compiler::set_default_policy(before);
+  return program;
+}
 
 void record_command(const std::string& file) {
   const std::time_t now = std::time(nullptr);

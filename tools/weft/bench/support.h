@@ -10,6 +10,7 @@
 
 #include "runtime/trace.h"
 #include "tools/weft/train/train_options.h"
+#include "weft/compile.h"
 #include "weft/dtype.h"
 
 namespace weft::tool {
@@ -71,6 +72,8 @@ inline double median_of(int64_t reps, const std::function<void()>& f, bool cpu_t
 double device_ms(int64_t reps, int burst, const std::function<void()>& f);
 constexpr int long_burst = 100;  // for runs shorter than a millisecond: the host's time to begin a burst and to see its
                                  // end, some 20 us, is a part of each run's time
+/// Returns a function of arrays compiled for inputs, with `libraries` or without, whatever the policy says later.
+ArrayFunction compiled_as(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries);
 /// Throws UsageError where the default device is none.
 void need_gpu(const char* name);
 

@@ -14,17 +14,6 @@ namespace weft::tool {
 
 namespace {
 
-ArrayFunction compiled_as(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
-  const compiler::Policy before = compiler::default_policy();
-  compiler::Policy policy = before;
-  policy.libraries = libraries;
-  compiler::set_default_policy(policy);
-  const auto program = compile(f, {});
-  eval(program(inputs));  // built now, under this policy
-  compiler::set_default_policy(before);
-  return program;
-}
-
 /// Returns what a kernel does, and the name of its rate: operations of products, else bytes of all its arrays.
 std::pair<double, const char*> work_and_rate(const array& result) {
   const graph::KernelProgram& program = *result.value().node->attrs().kernel;

@@ -24,18 +24,6 @@ struct OnTensorCores {
   double operations;
 };
 
-/// Returns the program of a function, built under a policy with libraries or without.
-ArrayFunction compiled_beside(const ArrayFunction& f, const std::vector<array>& inputs, bool libraries) {
-  const compiler::Policy before = compiler::default_policy();
-  compiler::Policy policy = before;
-  policy.libraries = libraries;
-  compiler::set_default_policy(policy);
-  const auto program = compile(f, {});
-  eval(program(inputs));
-  compiler::set_default_policy(before);
-  return program;
-}
-
 /// A product of matrices of bfloat16 with sums in float32.
 OnTensorCores low_product(int64_t n) {
   struct Tiles {
@@ -125,8 +113,7 @@ void bench_tensor_cores(const BenchOptions& o) {
   for (const OnTensorCores& p : {low_product(4096), low_product(8192), low_attention(64, 4096, 128, false),
                                  low_attention(64, 4096, 128, true)}) {
     for (const array& x : p.inputs) eval(x);
-    const ArrayFunction user = compiled_beside(p.user, p.inputs, false),
-                        library = compiled_beside(p.own, p.inputs, true);
+    const ArrayFunction user = compiled_as(p.user, p.inputs, false), library = compiled_as(p.own, p.inputs, true);
     std::vector<double> users, libraries;  // alternately: clocks change as the device warms
     for (int turn = 0; turn < 5; ++turn) {
       users.push_back(device_ms(reps_of(o, 5), 10, [&] { user(p.inputs); }));

@@ -1,6 +1,6 @@
 # Writes a C++ file with the text of other files (cmake -D OUTPUT=… -D ROOT=… -D FILES=a;b -P EmbedText.cmake): an array
-# of their names, relative to ROOT, and contents, as declared in src/target/cuda/codegen/source.h.
-set(text "// Made by cmake/EmbedText.cmake.\n#include \"target/cuda/codegen/source.h\"\n\n")
+# of their names, relative to ROOT, and contents, as declared in src/target/cuda/codegen/text/source.h.
+set(text "// Made by cmake/EmbedText.cmake.\n#include \"target/cuda/codegen/text/source.h\"\n\n")
 string(APPEND text "namespace weft::target::cuda {\n\n")
 string(APPEND text "const EmbeddedFile embedded_files[] = {\n")
 list(LENGTH FILES count)

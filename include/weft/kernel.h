@@ -162,6 +162,11 @@ inline std::pair<Index, Index> swizzle2d(const Index& i, const Index& j, int64_t
   const auto [row, column] = swizzle2d(i.any(), j.any(), m, n, group, at);
   return {Index(row), Index(column)};
 }
+/// Returns the same for the programs of a grid of one axis, by their number.
+inline std::pair<Index, Index> swizzle2d(const Index& number, int64_t m, int64_t n, int64_t group,
+                                         Line at = Line::here()) {
+  return swizzle2d(Index(0, at), number, m, n, group, at);
+}
 
 namespace detail {
 template <class A>

@@ -14,7 +14,8 @@
 //     %0 = program_id
 //     %1 = constant 64 : i64
 //     %2 = mul %0 %1 : i64
-//     %3 = sub s0 %2 : i64                 ; elements left
+//     s0 = symbol ref(0)
+//     %3 = sub s0 %2 : i64                 // elements left
 //     %4 = load p0[%2] stride(1) limit(%3) other(0) : f32[64]
 //     %5 = constant 2 : f32[64]
 //     %6 = mul %4 %5 : f32[64]

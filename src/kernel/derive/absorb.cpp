@@ -25,11 +25,7 @@ class Absorbing : public Copier {
           arrays_.push_back(b_.param(fmt::format("{}_{}", p.name, i), op_.arrays[i], false));
       refs_.push_back(here && !stores_ ? -1 : b_.param(p.name, here ? op_.dtype : p.dtype, p.written));
     }
-    declare_locals();
-    block(from_.body);
-    Kernel out = b_.finish();
-    out.any_size = from_.any_size;
-    return out;
+    return copied();
   }
 
  private:

@@ -97,11 +97,7 @@ class Steps : public Copier {
 
   Kernel run() {
     for (const Param& p : from_.params) refs_.push_back(b_.param(p.name, p.dtype, p.written));
-    declare_locals();
-    block(from_.body);
-    Kernel out = b_.finish();
-    out.any_size = from_.any_size;
-    return out;
+    return copied();
   }
 
  private:

@@ -37,6 +37,14 @@ void Copier::declare_locals() {
   for (const Local& local : from_.locals) refs_.push_back(b_.reserve(local.dtype, local.elements));
 }
 
+Kernel Copier::copied() {
+  declare_locals();
+  block(from_.body);
+  Kernel out = b_.finish();
+  out.any_size = from_.any_size;
+  return out;
+}
+
 std::vector<Value> Copier::block(const Block& b) {
   for (const Inst& inst : b.insts) {
     if (inst.op == Op::yield) return now(inst.args);

@@ -16,8 +16,10 @@ class Copier {
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  /// Declares the scratch of the source, behind the parameters, and appends the body.
+  /// Declares the scratch of the source, behind the parameters.
   void declare_locals();
+  /// Appends scratch and body of the source behind the parameters, and returns the kernel.
+  Kernel copied();
   /// Appends the instructions of a block; returns what it yields.
   std::vector<Value> block(const Block& b);
   virtual void visit(const Inst& inst) { copy(inst); }

@@ -9,15 +9,6 @@
 
 namespace weft::k {
 
-/// Returns the row and the column of tile `number` of rows · columns tiles, such that neighbours share operands: bands
-/// of `band` rows, a band column by column.
-inline std::pair<Index, Index> swizzle2d(const Index& number, int64_t rows, int64_t columns, int64_t band,
-                                         Line at = Line::here()) {
-  const Index first = floordiv(number, band * columns, at) * band;
-  const Index height = minimum(rows - first, band, at), within = mod(number, band * columns, at);
-  return {first + mod(within, height, at), floordiv(within, height, at)};
-}
-
 /// Transposes tile (i, j) of x [m, n] into y [n, m] by way of a scratch buffer of m · n elements: rows are read and
 /// rows are written, and what turns them is near.
 template <detail::reference X, detail::reference Y>

@@ -49,7 +49,8 @@ Ladder scan(Scale scale) {
       rung("one program", k::kernel("scan_one", one_program).grid({1})),
       rung("programs in order", k::kernel("scan_in_order", in_order).grid(ordered),
            "one program at a time, as one program does it without going through memory"),
-      rung("three kernels", one([=](const Arrays& in) { return third(in[0], second(first(in[0]))); })),
+      rung("three kernels", one([=](const Arrays& in) { return third(in[0], second(first(in[0]))); }),
+           "x is read twice: pays where several threads run"),
   };
   return out;
 }

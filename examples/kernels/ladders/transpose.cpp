@@ -61,14 +61,16 @@ Ladder transpose(Scale scale) {
                for (int64_t j = 0; j < n; ++j) to[0][j * m + i] = in[0][i * n + j];
            }),
       rung("rows to columns", by("rows_to_columns", rows_to_columns, [](auto x, auto) { return k::Grid{x.dim(0)}; })),
-      rung("columns to rows", by("columns_to_rows", columns_to_rows, [](auto x, auto) { return k::Grid{x.dim(1)}; })),
+      rung("columns to rows", by("columns_to_rows", columns_to_rows, [](auto x, auto) { return k::Grid{x.dim(1)}; }),
+           "a line is fetched for each element that is read"),
       rung("tiles of 32", by("transpose_tiles", tiles<32>, squares(32))),
       rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64)), "more lines at once than a cache keeps"),
       rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
       rung("tiles of 64 through scratch", by("transpose_large_scratch", through_scratch<64>, squares(64))),
       rung("tiles of 32 in bands",
            by("transpose_bands", in_bands,
-              [](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), 32) * k::cdiv(x.dim(1), 32)}; })),
+              [](auto x, auto) { return k::Grid{k::cdiv(x.dim(0), 32) * k::cdiv(x.dim(1), 32)}; }),
+           "rows are still written in parts of 32: scratch is missing"),
   };
   return out;
 }

@@ -1,6 +1,11 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "weft/array.h"
 
@@ -62,5 +67,31 @@ WEFT_API array gelu_tanh(const array& x, StreamOrDevice s = {});
 /// magnitude comes near the format's. GPUs from compute capability 8.9 on have tensor cores for it where n, k and the
 /// number of rows are multiples of 16; elsewhere the same numbers take more time than bfloat16.
 WEFT_API array float8_linear(const array& x, const array& weight, StreamOrDevice s = {});
+
+/// An argument of a kernel's template: a number, a truth value, or a dtype for a type.
+using TemplateArg = std::variant<int, bool, Dtype>;
+/// What cuda_kernel returns: a function of the inputs, the shapes and dtypes of the outputs, the threads of the grid
+/// along x, y and z, those of a block, the arguments of the template, what outputs begin as (not given: nothing in
+/// particular), whether to print the source, and the stream.
+using CustomKernelFunction = std::function<std::vector<array>(
+    const std::vector<array>& inputs, const std::vector<Shape>& output_shapes, const std::vector<Dtype>& output_dtypes,
+    std::tuple<int, int, int> grid, std::tuple<int, int, int> threadgroup,
+    const std::vector<std::pair<std::string, TemplateArg>>& template_args, std::optional<float> init_value,
+    bool verbose, StreamOrDevice s)>;
+/// What a CPU computes in place of a kernel: the outputs from the inputs.
+using CpuKernelFunction = std::function<std::vector<array>(const std::vector<array>& inputs)>;
+/// Returns a kernel of CUDA C++. `source` is the body of a __global__ function whose parameters are pointers to the
+/// row-major arrays, inputs before outputs, by these names; 16-bit floats are their bits, as unsigned short. It may use
+/// blockIdx, threadIdx, gridDim and blockDim, the names of template arguments, and of an input `x` x_shape, x_strides
+/// and x_ndim. `header` stands before it; `shared_memory` is in bytes. All inputs are row-major, whatever
+/// `ensure_row_contiguous` says. Without `cpu` it runs on GPUs alone. It has no derivative: custom_function gives one.
+///
+/// Calls throw std::invalid_argument "[kernel NAME] …" where names and arrays do not fit, a block has more than 1024
+/// threads, the stream is a CPU's and there is no `cpu`; and, when they run, where the source does not compile, with
+/// the compiler's messages in the lines of `source` (the first is 1).
+WEFT_API CustomKernelFunction cuda_kernel(const std::string& name, const std::vector<std::string>& input_names,
+                                          const std::vector<std::string>& output_names, const std::string& source,
+                                          const std::string& header = "", bool ensure_row_contiguous = true,
+                                          int shared_memory = 0, CpuKernelFunction cpu = {});
 
 }  // namespace weft::fast

@@ -207,13 +207,6 @@ void scattered(Line at, const A& array, const V& v, const P&... position) {
   check_written<A, V, P...>();
   scatter(array.any(), std::array{as_tile(position, at).any()...}, as_tile(v, at).any(), {}, at);
 }
-/// The name of an operator, with the line where it stands.
-struct Name {
-  std::string_view name;
-  Line line;
-  Name(const char* n, Line at = Line::here()) : name(n), line(at) {}
-  Name(std::string_view n, Line at = Line::here()) : name(n), line(at) {}
-};
 }  // namespace detail
 
 /// Returns elements at positions: an integer tile (or index) for each axis of the array; positions broadcast together.
@@ -252,15 +245,6 @@ void scatter(const A& array, const V& v, const P0& p0, const P1& p1, const P2& p
              Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1, p2, p3);
 }
-/// Updates elements at positions, each at once, and returns what was there. `op`: add, min, max, bit_and, bit_or,
-/// bit_xor, exchange. The order of programs is the device's own.
-template <detail::reference A, TileLike V, TileLike... P>
-auto atomic(const detail::Name& op, const A& array, const V& v, const P&... position) {
-  detail::check_written<A, V, P...>();
-  const Line at = op.line;
-  return Tile<typename A::Element, detail::rank_of_positions<P...>>(atomic(
-      op.name, array.any(), std::array{detail::as_tile(position, at).any()...}, detail::as_tile(v, at).any(), {}, at));
-}
 /// Returns a scratch buffer of the program.
 template <class T, size_t N>
 Ref<T, static_cast<int>(N)> scratch(const int64_t (&dims)[N], Line at = Line::here()) {
@@ -268,3 +252,5 @@ Ref<T, static_cast<int>(N)> scratch(const int64_t (&dims)[N], Line at = Line::he
 }
 
 }  // namespace weft::k
+
+#include "weft/kernel/atomics.h"

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "graph/calls/kernel_text.h"
 #include "graph/table.h"
 #include "io/json.h"
 #include "io/tape.h"
+#include "kernel/rules.h"
 #include "kernel/text/text.h"
 
 namespace weft::io {
@@ -58,6 +60,9 @@ void write_attrs(ordered_json& out, const Attrs& a) {
   if (a.dtype != plain.dtype) out["dtype"] = dtype_name(a.dtype);
   if (!(a.number == plain.number)) out["number"] = number_json(a.number);
   if (!a.call.empty()) out["call"] = a.call;
+  if (a.kernel && kernel::has_code(a.kernel->kernel.body))
+    throw_invalid("kernel " + a.kernel->kernel.name,
+                  "has code of GPUs, which files do not take: export the program without this kernel");
   if (a.kernel) out["kernel"] = graph::text_of(*a.kernel);
   if (a.packed) out["packed"] = true;
   if (a.reducer != plain.reducer) out["reducer"] = std::string(kernel::name(a.reducer));

@@ -449,25 +449,6 @@ void Builder::atomic_add(Ref ref, Value value, Value index, Value mask) {
   append(std::move(inst));
 }
 
-Value Builder::atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask) {
-  Inst inst{.op = Op::atomic, .type = Type(type(value)), .args = {value, index, mask}};
-  inst.scalar_op = op;
-  inst.ref = ref;
-  return append(std::move(inst));
-}
-
-Value Builder::exchange_memory(Ref ref, Value value, Value index, Value mask) {
-  Inst inst{.op = Op::exchange_memory, .type = Type(type(value)), .args = {value, index, mask}};
-  inst.ref = ref;
-  return append(std::move(inst));
-}
-
-Value Builder::compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask) {
-  Inst inst{.op = Op::compare_exchange, .type = Type(type(value)), .args = {expected, value, index, mask}};
-  inst.ref = ref;
-  return append(std::move(inst));
-}
-
 void Builder::prefetch(Ref ref, Value offset, int64_t count) {
   Inst inst{.op = Op::prefetch, .args = {offset}};
   inst.number = Number::of_int(count);

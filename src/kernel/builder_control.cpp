@@ -139,4 +139,26 @@ void Builder::assert_(Value condition, const std::string& text) {
   append(std::move(inst));
 }
 
+Value Builder::atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask, AtomicOrder how) {
+  Inst inst{.op = Op::atomic, .type = Type(type(value)), .args = {value, index, mask}};
+  inst.scalar_op = op;
+  inst.ref = ref;
+  inst.ordering = how;
+  return append(std::move(inst));
+}
+
+Value Builder::exchange_memory(Ref ref, Value value, Value index, Value mask, AtomicOrder how) {
+  Inst inst{.op = Op::exchange_memory, .type = Type(type(value)), .args = {value, index, mask}};
+  inst.ref = ref;
+  inst.ordering = how;
+  return append(std::move(inst));
+}
+
+Value Builder::compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask, AtomicOrder how) {
+  Inst inst{.op = Op::compare_exchange, .type = Type(type(value)), .args = {expected, value, index, mask}};
+  inst.ref = ref;
+  inst.ordering = how;
+  return append(std::move(inst));
+}
+
 }  // namespace weft::kernel

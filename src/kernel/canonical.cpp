@@ -57,6 +57,9 @@ class Renumbering {
     if (fields & reverse_field) result.reverse = i.reverse;
     if (fields & precision_field) result.precision = i.precision;
     if (fields & text_field) result.text = i.text;
+    if (fields & lane_op_field) result.lane_op = i.lane_op;
+    if (fields & ordering_field) result.ordering = i.ordering;
+    if (fields & code_field) result.code = i.code;
     for (const Block& b : i.blocks) result.blocks.push_back(block(b));
     return result;
   }
@@ -87,6 +90,17 @@ void hash_matmul(Hasher& h, const Inst& i) {
   }
 }
 
+void hash_code(Hasher& h, const InlineCode& code) {
+  h.text(code.name).text(code.text).text(code.constraints).text(code.header);
+  h.number(code.pack).number(code.effects).number(code.shared_bytes);
+  for (const auto* names : {&code.inputs, &code.outputs}) {
+    h.number(names->size());
+    for (const std::string& name : *names) h.text(name);
+  }
+  for (const auto* extents : {&code.block, &code.grid})
+    for (const int64_t n : *extents) h.number(n);
+}
+
 void hash_block(Hasher& h, const Block& b) {
   hash_list(h, b.arguments);
   h.number(b.insts.size());
@@ -98,6 +112,8 @@ void hash_block(Hasher& h, const Block& b) {
     h.number(i.scalar_op).number(i.reducer).number(i.number.integral).number(i.number.integral ? i.number.i : 0);
     h.number(__builtin_bit_cast(uint64_t, i.number.integral ? 0.0 : i.number.f));
     h.number(i.ref).number(i.axis).number(i.streaming).number(i.parallel).number(i.reverse).number(i.precision);
+    h.number(i.lane_op).number(i.ordering.order).number(i.ordering.scope);
+    if (i.code) hash_code(h, *i.code);
     hash_list(h, i.axes);
     h.text(i.text);
     if (i.op == Op::matmul || i.op == Op::copy_async) hash_matmul(h, i);

@@ -1,5 +1,7 @@
 #include "kernel/checked_memory.h"
 
+#include <algorithm>
+
 #include <cstring>
 #include <limits>
 
@@ -69,8 +71,17 @@ void write_element(void* data, Dtype t, int64_t k, Number v) {
   }
 }
 
+namespace {
+/// Returns whether a block has instructions that acquire or release.
+bool orders(const Block& block) {
+  return std::any_of(block.insts.begin(), block.insts.end(), [](const Inst& inst) {
+    return inst.ordering.order != MemoryOrder::relaxed || std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
+  });
+}
+}  // namespace
+
 CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers)
-    : params_(kernel.params.size()) {
+    : params_(kernel.params.size()), orders_(orders(kernel.body)) {
   for (size_t k = 0; k < params_; ++k) {
     Region region{kernel.params[k].dtype, static_cast<char*>(buffers[k].data), buffers[k].elements};
     if (kernel.params[k].written) {
@@ -97,7 +108,8 @@ CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> b
 }
 
 void CheckedMemory::begin(int64_t program) {
-  program_ = program;
+  program_ = program, epoch_ = 0;
+  acquired_.clear();
   for (size_t k = params_; k < regions_.size(); ++k) poison(static_cast<Ref>(k));
 }
 
@@ -119,7 +131,7 @@ Number CheckedMemory::load(Ref ref, int64_t index) {
     const size_t k = static_cast<size_t>(index);
     if (others(region.writer[k]) || others(region.adder[k]))
       throw MemoryFault(fmt::format("race: reads element {}, which another program wrote", index));
-    mark(region.reader[k]);
+    note(region.reader[k]);
   }
   return read_element(region.data, region.dtype, index);
 }
@@ -132,30 +144,71 @@ void CheckedMemory::store(Ref ref, int64_t index, Number v) {
       throw MemoryFault(fmt::format("race: writes element {}, which another program wrote", index));
     if (others(region.reader[k]))
       throw MemoryFault(fmt::format("race: writes element {}, which another program read", index));
-    mark(region.writer[k]);
+    note(region.writer[k]);
   }
   write_element(region.data, region.dtype, index, v);
 }
 
-Number CheckedMemory::update(Ref ref, int64_t index, const std::function<Number(Number)>& change) {
+bool CheckedMemory::others(const Accesses& all) const {
+  if (all.more < 0) return others(all.first);
+  const std::vector<Mark>& crowd = crowds_[static_cast<size_t>(all.more)];
+  return others(all.first) || std::any_of(crowd.begin(), crowd.end(), [&](const Mark& m) { return others(m); });
+}
+
+/// Records an access of this program; those that were before it are forgotten.
+void CheckedMemory::note(Accesses& all) {
+  const Mark own{program_ + 1, epoch_};
+  std::vector<Mark>* crowd = all.more < 0 ? nullptr : &crowds_[static_cast<size_t>(all.more)];
+  if (crowd) std::erase_if(*crowd, [&](const Mark& m) { return !others(m); });
+  if (!others(all.first)) {
+    all.first = own;
+    return;
+  }
+  if (!orders_) {
+    all.first.program = many;
+    return;
+  }
+  if (!crowd) {
+    all.more = static_cast<int32_t>(crowds_.size());
+    crowd = &crowds_.emplace_back();
+  }
+  crowd->push_back(own);
+}
+
+void CheckedMemory::acquire(Ref ref, int64_t index) {
+  const auto found = released_.find({ref, index});
+  if (found == released_.end()) return;
+  for (const auto& [program, releases] : found->second) acquired_[program] = std::max(acquired_[program], releases);
+}
+
+/// What this program has done and seen is before what acquires the element from now on.
+void CheckedMemory::release(Ref ref, int64_t index) {
+  Clock& clock = released_[{ref, index}];
+  for (const auto& [program, releases] : acquired_) clock[program] = std::max(clock[program], releases);
+  clock[program_ + 1] = ++epoch_;
+}
+
+Number CheckedMemory::update(Ref ref, int64_t index, AtomicOrder how, const std::function<Number(Number)>& change) {
   Region& region = at(ref, index);
+  if (how.acquires() && !region.writer.empty()) acquire(ref, index);
   if (!region.writer.empty()) {
     const size_t k = static_cast<size_t>(index);
     if (others(region.writer[k]))
       throw MemoryFault(fmt::format("race: adds to element {}, which another program wrote", index));
     if (others(region.reader[k]))
       throw MemoryFault(fmt::format("race: adds to element {}, which another program read", index));
-    mark(region.adder[k]);
+    note(region.adder[k]);
   }
   const Number old = read_element(region.data, region.dtype, index);
   write_element(region.data, region.dtype, index, change(old));
+  if (how.releases() && !region.writer.empty()) release(ref, index);
   return old;
 }
 
 int64_t CheckedMemory::first_unwritten(Ref ref) const {
   const Region& region = regions_[static_cast<size_t>(ref)];
   for (size_t k = 0; k < region.writer.size(); ++k)
-    if (region.writer[k] == 0 && region.adder[k] == 0) return static_cast<int64_t>(k);
+    if (region.writer[k].first.program == 0 && region.adder[k].first.program == 0) return static_cast<int64_t>(k);
   return -1;
 }
 

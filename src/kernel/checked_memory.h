@@ -3,7 +3,9 @@
 // and against the accesses of the launch's other programs. Throws MemoryFault; the interpreter adds the kernel,
 // instruction and program.
 #include <functional>
+#include <map>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "kernel/interpret.h"
@@ -25,8 +27,9 @@ class CheckedMemory {
   void poison(Ref local);
   Number load(Ref ref, int64_t index);
   void store(Ref ref, int64_t index, Number v);
-  /// Replaces an element by change(element), as an atomic instruction does, and returns what it was.
-  Number update(Ref ref, int64_t index, const std::function<Number(Number)>& change);
+  /// Replaces an element by change(element), as an atomic instruction does, and returns what it was. What it orders
+  /// holds from then on: a program sees what others had done before a release that it acquires.
+  Number update(Ref ref, int64_t index, AtomicOrder how, const std::function<Number(Number)>& change);
 
   /// Throws where an element lies outside of the buffer.
   void check(Ref ref, int64_t index) { at(ref, index); }
@@ -35,23 +38,46 @@ class CheckedMemory {
   int64_t first_unwritten(Ref ref) const;
 
  private:
+  /// An access: the program (from 1 on; 0: none; `many`), and how many releases it had made before.
+  struct Mark {
+    int64_t program = 0, epoch = 0;
+  };
+  /// The last accesses of an element, none of which was before another one: the first, and where the others are.
+  struct Accesses {
+    Mark first = {};
+    int32_t more = -1;
+  };
+  static constexpr int64_t many = -1;  // several programs, in a kernel that orders nothing
   struct Region {
     Dtype dtype;
     char* data;
     int64_t elements;
-    // One entry per element, of written parameters only: 0 (none), program + 1, or `many`.
-    std::vector<int64_t> writer = {}, adder = {}, reader = {};
+    // One entry per element, of written parameters only.
+    std::vector<Accesses> writer = {}, adder = {}, reader = {};
     std::vector<char> own = {};  // storage of a local buffer
   };
-  static constexpr int64_t many = -1;
 
   Region& at(Ref ref, int64_t index);
-  bool others(int64_t mark) const { return mark != 0 && mark != program_ + 1; }
-  void mark(int64_t& entry) const { entry = others(entry) ? many : program_ + 1; }
+  /// Returns whether an access was another program's, and not before all that this one does now.
+  bool others(const Mark& mark) const {
+    if (mark.program == 0 || mark.program == program_ + 1) return false;
+    const auto seen = acquired_.find(mark.program);
+    return seen == acquired_.end() || seen->second <= mark.epoch;
+  }
+  bool others(const Accesses& all) const;
+  void note(Accesses& all);
+  void acquire(Ref ref, int64_t index);
+  void release(Ref ref, int64_t index);
 
+  /// By program: of how many of its releases it is known what was before them.
+  using Clock = std::map<int64_t, int64_t>;
   std::vector<Region> regions_;
   size_t params_;
-  int64_t program_ = 0;
+  int64_t program_ = 0, epoch_ = 0;
+  Clock acquired_;                                     // by this program
+  std::map<std::pair<Ref, int64_t>, Clock> released_;  // by element
+  std::vector<std::vector<Mark>> crowds_;              // accesses of elements that have several
+  bool orders_;                                        // the kernel acquires or releases
 };
 
 }  // namespace weft::kernel

@@ -17,6 +17,11 @@ std::string broken_rule(const Kernel& kernel, const Inst& inst);
 bool is_basic(const Kernel& kernel, const Inst& inst);
 bool is_basic(const Kernel& kernel);
 
+/// Returns whether a block has code of a target (Op::inline_code, Op::source).
+bool has_code(const Block& block);
+/// Throws std::invalid_argument "[kernel NAME] file:line: …": the code is for GPUs alone.
+[[noreturn]] void refuse_code(const Kernel& kernel, const Inst& inst);
+
 bool is_local(const Kernel& kernel, Ref ref);
 bool is_ref(const Kernel& kernel, Ref ref);
 /// Returns whether the elements of a local buffer are barriers.

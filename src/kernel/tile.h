@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "kernel/forms/inline_code.h"
+#include "kernel/forms/lane_op.h"
 #include "kernel/jump.h"
 #include "kernel/reducer.h"
 #include "kernel/scalar.h"
@@ -77,8 +80,12 @@ enum class Op : uint8_t {
   extract,   // lane `axis` of a tile with one axis, as a scalar
   take,  // tile, index (an int64 tile of its rank): element (…, i, …) is element (…, index(…, i, …), …) of the tile,
          // along `axis`; the index is clamped to the axis
-  sort,       // k tiles of one shape along `axis`, by the first of them: ascending, or `reverse`; equal elements keep
-              // their order and NaN comes last
+  sort,   // k tiles of one shape along `axis`, by the first of them: ascending, or `reverse`; equal elements keep
+          // their order and NaN comes last
+  lanes,  // groups of `axis` lanes (a power of two up to 32), which lie one after the other along the last axis, do
+          // `lane_op` (kernel/forms/lane_op.h): vote, match, exchange, reduce, scan. Argument 0 is the tile; a second
+          // one of its shape says which lane each takes (int32), or of a reduce or scan which lanes belong together
+          // (uint32, a bit a lane; no_value: all of a group)
   histogram,  // index (an integer tile) → int32 [n]: how often each of 0 … n-1 occurs; others are not counted
   dot,  // a […,m,k], b […,k,n], c […,m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), of
         // integers a product and a sum. a and b have one dtype and are widened to c's; float16 and bfloat16
@@ -128,7 +135,11 @@ enum class Op : uint8_t {
                   // phase is the barrier's present one or that before, which at the beginning is -1
   roles,  // a block for each role: they run at once, each on `axes[k]` warps with `strides[k]` registers a thread (0:
           // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
-  print,  // its arguments as text, after `text`
+  inline_code,  // tiles of one shape → tiles of it: `code`, of a GPU, element by element. Its block, which takes tiles
+                // of the arguments' types and yields the results, says what it computes; a target without such code
+                // runs that. Without a block the kernel is for GPUs alone
+  source,   // a whole kernel as CUDA C++ (`code`): the only instruction. It may do anything with all parameters
+  print,    // its arguments as text, after `text`
   assert_,  // condition (bool tile): where it does not hold the launch fails with `text`
   yield,    // ends a block: the values carried on
 };
@@ -136,6 +147,19 @@ enum class Op : uint8_t {
 /// What a dot may lose of float32 operands: nothing; all but the first 10 bits of mantissa (TF32, half away from zero);
 /// little, where three products of such parts stand for one.
 enum class DotPrecision : uint8_t { exact, tf32, tf32x3 };
+
+/// What an atomic instruction orders among programs: nothing but itself; reads behind it see what was written before
+/// the release whose value it saw; what was written before it is seen so; both. And for whom: the program's cluster is
+/// its own, a block a program.
+enum class MemoryOrder : uint8_t { relaxed, acquire, release, acq_rel };
+enum class MemoryScope : uint8_t { block, cluster, device, system };
+struct AtomicOrder {
+  MemoryOrder order = MemoryOrder::relaxed;
+  MemoryScope scope = MemoryScope::device;
+  bool acquires() const { return order == MemoryOrder::acquire || order == MemoryOrder::acq_rel; }
+  bool releases() const { return order == MemoryOrder::release || order == MemoryOrder::acq_rel; }
+  friend bool operator==(const AtomicOrder&, const AtomicOrder&) = default;
+};
 
 struct Inst;
 
@@ -189,6 +213,9 @@ struct Inst {
                            // write; their stores to local buffers are visible after the loop
   bool reverse = false;    // scan, sort
   DotPrecision precision = DotPrecision::exact;  // dot
+  LaneOp lane_op = LaneOp::shuffle;              // lanes
+  AtomicOrder ordering = {};                     // atomic, exchange_memory, compare_exchange
+  std::shared_ptr<const InlineCode> code = {};   // inline_code, source
   std::string text = {};                         // print, assert_
   int32_t line = 0;                              // where the user wrote it: a number in Kernel::lines; not hashed
   std::vector<Block> blocks = {};  // loop, when, branch, while_loop, matmul; reduce and scan by a function
@@ -295,6 +322,8 @@ class Builder {
   Value take(Value v, Value index, int axis);
   std::vector<Value> sort(const std::vector<Value>& tiles, int axis, bool descending = false);
   Value histogram(Value index, int64_t bins);
+  /// `other`: which lanes, or which belong together (Op::lanes); `op`: by what a reduce or scan combines.
+  Value lanes(LaneOp what, int64_t width, Value v, Value other = no_value, ScalarOp op = ScalarOp::add);
   Value shift(Value v, Value into, int64_t by);  // positive: up; `into` itself where no lane of v stays
   Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
@@ -322,9 +351,15 @@ class Builder {
   Value gather(Ref ref, Value index, Value mask = no_value, Number other = {});
   void scatter(Ref ref, Value value, Value index, Value mask = no_value);
   void atomic_add(Ref ref, Value value, Value index, Value mask = no_value);
-  Value atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask = no_value);
-  Value exchange_memory(Ref ref, Value value, Value index, Value mask = no_value);
-  Value compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask = no_value);
+  Value atomic(ScalarOp op, Ref ref, Value value, Value index, Value mask = no_value, AtomicOrder how = {});
+  Value exchange_memory(Ref ref, Value value, Value index, Value mask = no_value, AtomicOrder how = {});
+  Value compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask = no_value,
+                         AtomicOrder how = {});
+  /// Code of a target: results of the dtypes, of the shape `dims`. `counterpart` (or none) computes them.
+  using Counterpart = std::function<std::vector<Value>(const std::vector<Value>&)>;
+  std::vector<Value> inline_code(InlineCode code, const std::vector<Value>& args, const std::vector<Dtype>& results,
+                                 const std::vector<int64_t>& dims, const Counterpart& counterpart);
+  void source(InlineCode code);
 
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;

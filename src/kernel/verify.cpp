@@ -106,6 +106,8 @@ class Verifier {
         if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
         check_yield(inst, yields);
       }
+      if (inst.op == Op::source && (!outermost || b.insts.size() != 2))
+        refuse(&inst, "a kernel of source has no other instruction");
       const bool parallel = inst.op == Op::loop && inst.parallel;
       if (parallel) iterations(inst, outermost);
       const Access access = info(inst.op).access;
@@ -143,6 +145,11 @@ class Verifier {
         block(b, scalars, false);
         lane_by_lane(b, {});
       }
+    if (inst.op == Op::inline_code && !inst.blocks.empty()) {
+      std::vector<Type> values;
+      for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
+      block(inst.blocks[0], values, false);
+    }
     if (inst.op == Op::branch || inst.op == Op::while_loop) {
       std::vector<Type> values;
       for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);

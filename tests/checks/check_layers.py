@@ -38,8 +38,8 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [[""], ["describe", "expand", "rules", "text", "interpreter"], ["operators"],
-               ["routines", "legalize"], ["language"], ["derive"]],
+    "kernel": [["forms"], [""], ["code", "describe", "expand", "lanes", "rules", "text"], ["interpreter"],
+               ["operators"], ["routines", "legalize"], ["language"], ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen/text"], ["codegen"], ["codegen/general"], ["handwritten/convolution"],
                     ["handwritten"], ["libraries"], [""]],
@@ -54,10 +54,10 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 # Public header -> its layer.
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
-    "kernel.h": "kernel", "kernel_async.h": "kernel", "kernel_library.h": "kernel",
+    **{f"{name}.h": "kernel" for name in ("kernel", "kernel_async", "kernel_code", "kernel_group", "kernel_library")},
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
-    **{f"kernel/{name}.h": "kernel" for name in ("erased", "erased_async", "tile", "slice", "block", "functions",
-                                                 "order", "packed", "random")},
+    **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "erased", "erased_async", "fragments", "functions",
+                                                 "lanes", "order", "packed", "random", "slice", "tile")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",

@@ -105,6 +105,34 @@ Kernel of_products() {
   return b.finish();
 }
 
+/// Groups of lanes, ordered atomics and code of a target.
+Kernel of_lanes() {
+  Builder b("lanes");
+  const Ref in = b.param("x", float32, false), out = b.param("y", float32, true);
+  const Value x = b.load(in, b.index(0), {64}, {1}), lane = b.arange(64, int32);
+  const Value mask = b.lanes(LaneOp::match_any, 32, lane), sum = b.lanes(LaneOp::scan, 32, x, mask, ScalarOp::max);
+  const Value moved = b.lanes(LaneOp::shuffle, 8, sum, lane);
+  const auto twice = b.inline_code({.name = "twice",
+                                    .text = "y = x + x; // \"two\"\n",
+                                    .constraints = {},
+                                    .inputs = {"x"},
+                                    .outputs = {"y", "z"},
+                                    .pack = 1,
+                                    .effects = true},
+                                   {moved}, {float32, int32}, {64}, [&](const std::vector<Value>& v) {
+                                     return std::vector<Value>{b.add(v[0], v[0]), lane};
+                                   });
+  b.exchange_memory(out, twice[0], b.arange(64), no_value, {MemoryOrder::acq_rel, MemoryScope::system});
+  return b.finish();
+}
+
+Kernel of_source() {
+  Builder b("source");
+  b.param("x", float32, true);
+  b.source({.name = "source", .text = "x[0] = 1;", .constraints = {}, .outputs = {"x"}, .block = {8, 2, 1}});
+  return b.finish();
+}
+
 void refuses(const std::string& text, const std::string& message) {
   CAPTURE(text);
   try {
@@ -119,7 +147,7 @@ void refuses(const std::string& text, const std::string& message) {
 
 TEST_CASE("kernel text: every kind of instruction comes back as it was") {
   std::set<Op> seen;
-  for (Kernel k : {of_values(), of_effects(), of_products()}) {
+  for (Kernel k : {of_values(), of_effects(), of_products(), of_lanes(), of_source()}) {
     check_round_trip(k);
     k.any_size = true;
     k.params[0].constant = true;

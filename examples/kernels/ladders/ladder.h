@@ -32,6 +32,24 @@ struct Rung {
   bool host = false;
   /// Why the step does not pay; empty where it does.
   std::string dead_end = {};
+  /// Whether it adds floats in no order, which is refused unless results may differ from run to run.
+  bool any_order = false;
+};
+
+/// While it lives, results may differ from run to run, if `allowed`.
+class AnyOrder {
+ public:
+  explicit AnyOrder(bool allowed) : before_(weft::numerics()) {
+    weft::Numerics now = before_;
+    now.deterministic = now.deterministic && !allowed;
+    weft::set_numerics(now);
+  }
+  AnyOrder(const AnyOrder&) = delete;
+  AnyOrder& operator=(const AnyOrder&) = delete;
+  ~AnyOrder() { weft::set_numerics(before_); }
+
+ private:
+  weft::Numerics before_;
 };
 
 /// How large the arrays are: a multiple of nothing that is checked in no time; what is timed on a CPU, and on a GPU.
@@ -73,6 +91,11 @@ Rung rung(std::string name, k::KernelFunction<P...> kernel, std::string dead_end
           [kernel](const Arrays& in) { return kernel.interpret(in); },
           false,
           std::move(dead_end)};
+}
+/// Returns the rung as one that adds floats in no order.
+inline Rung in_any_order(Rung rung) {
+  rung.any_order = true;
+  return rung;
 }
 /// Makes a rung of several kernels.
 inline Rung rung(std::string name, weft::ArrayFunction run, std::string dead_end = {}) {

@@ -63,9 +63,9 @@ Ladder reduction(Scale scale) {
              for (int64_t i = 0; i < n; ++i) sum += in[0][i];
              to[0][0] = static_cast<float>(sum);
            }),
-      rung("global atomics", from_zero(k::kernel("sum_atomics", global_atomics), 1),
-           "one address takes one addition at a time"),
-      rung("a tree, then an atomic", from_zero(k::kernel("sum_tree_atomic", tree_then_atomic), block)),
+      in_any_order(rung("global atomics", from_zero(k::kernel("sum_atomics", global_atomics), 1),
+                        "one address takes one addition at a time")),
+      in_any_order(rung("a tree, then an atomic", from_zero(k::kernel("sum_tree_atomic", tree_then_atomic), block))),
       two_passes("a tree, in passes", k::kernel("sum_tree", tree), [](int64_t left) { return k::cdiv(left, block); }),
       two_passes(
           "several elements, in passes", k::kernel("sum_several", several_elements),

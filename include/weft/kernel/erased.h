@@ -168,13 +168,28 @@ WEFT_API Any gather(const AnyRef& ref, std::span<const Any> position, const Acce
 /// Stores elements at positions.
 WEFT_API void scatter(const AnyRef& ref, std::span<const Any> position, const Any& value, const Access& access = {},
                       Line at = Line::here());
+/// What an atomic operation orders: nothing but itself; what follows it, which sees all that was done before the
+/// release whose value it found; what is before it; both.
+enum class MemoryOrder : uint8_t { relaxed, acquire, release, acq_rel };
+/// For whom: the program, its cluster, its device, all devices and the host.
+enum class MemoryScope : uint8_t { block, cluster, device, system };
+/// How an atomic operation is ordered.
+struct Ordering {
+  /// What it orders.
+  MemoryOrder order = MemoryOrder::relaxed;
+  /// For whom.
+  MemoryScope scope = MemoryScope::device;
+};
 /// Updates elements at positions in an order of the device's own and returns what was there. `op`: "add", "min", "max",
 /// "bit_and", "bit_or", "bit_xor" or "exchange".
 WEFT_API Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& value,
-                    const Any& mask = {}, Line at = Line::here());
+                    const Any& mask = {}, Ordering how = {}, Line at = Line::here());
+/// Updates the elements of a slice.
+WEFT_API Any atomic(std::string_view op, const AnyRef& ref, std::span<const Span> slice, const Any& value,
+                    const Any& mask = {}, Ordering how = {}, Line at = Line::here());
 /// Replaces elements that are as expected, and returns what was there.
 WEFT_API Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& value,
-                              const Any& mask = {}, Line at = Line::here());
+                              const Any& mask = {}, Ordering how = {}, Line at = Line::here());
 
 /// Returns a scratch buffer of each program, not initialised.
 WEFT_API AnyRef scratch(Dtype dtype, const std::vector<int64_t>& dims, Line at = Line::here());

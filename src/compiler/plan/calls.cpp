@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "compiler/plan/kernel_sequence.h"
 #include "compiler/plan/step_maker.h"
@@ -95,6 +97,30 @@ void stream_stores(kernel::Block& block, kernel::Ref ref) {
   }
 }
 
+/// Returns an atomic addition of floats of a block; null: there is none.
+const kernel::Inst* float_addition(const kernel::Block& block) {
+  for (const kernel::Inst& inst : block.insts) {
+    if (inst.op == kernel::Op::atomic && inst.scalar_op == kernel::ScalarOp::add && is_float(inst.type.dtype))
+      return &inst;
+    for (const kernel::Block& inner : inst.blocks)
+      if (const kernel::Inst* found = float_addition(inner)) return found;
+  }
+  return nullptr;
+}
+
+/// Refuses a kernel whose sums depend on the order in which its programs come.
+void check_order(const kernel::Kernel& kernel) {
+  const kernel::Inst* inst = float_addition(kernel.body);
+  if (!inst) return;
+  const kernel::SourceLine& at = kernel.lines[static_cast<size_t>(inst->line)];
+  throw_invalid(
+      "kernel " + kernel.name,
+      fmt::format("{}atomic: programs add {} in no order, so that two runs may differ in bits: add in an order "
+                  "(a sequential axis of the grid, k::Order::sequential, and +=; or store parts and sum "
+                  "them), or allow it by set_numerics({{.deterministic = false}})",
+                  at.line > 0 ? fmt::format("{}:{}: ", at.file, at.line) : "", dtype_name(inst->type.dtype)));
+}
+
 }  // namespace
 
 /// Adds the launch of a user's kernel. In-out arrays hold what they begin as already; one whose result nobody reads has
@@ -102,6 +128,7 @@ void stream_stores(kernel::Block& block, kernel::Ref ref) {
 void StepMaker::launch_kernel(GroupId g) {
   const CallPlan& plan = grouping_.groups[g].call;
   const graph::KernelProgram& program = *plan.kernel;
+  if (policy_.numerics.deterministic) check_order(program.kernel);
   Lowered lowered{program.kernel, {}, {}, program.grid, program.work.operations + program.work.products};
   size_t next_operand = 0, next_result = 0;
   for (const graph::KernelArray& array : program.arrays) {

@@ -91,6 +91,10 @@ class Batching {
       case kernel::Op::exchange_memory: move(1, inst.ref); break;
       case kernel::Op::compare_exchange: move(2, inst.ref); break;
       case kernel::Op::copy_async: move(1, inst.left); break;
+      case kernel::Op::source:
+        throw_invalid("kernel " + out_.name,
+                      "is CUDA source, which knows nothing of a batch: map the function "
+                      "of arrays that calls it by a loop, or give its source the axis");
       case kernel::Op::matmul: throw_internal("kernel", "a user's kernel has a matmul");
       default: break;
     }

@@ -43,11 +43,13 @@ const KernelProgram& program_of(const Attrs& attrs) {
 
 // ---- programs ----
 
-void find_stored(const kernel::Block& block, std::set<kernel::Ref>& stored) {
+void find_stored(const kernel::Kernel& kernel, const kernel::Block& block, std::set<kernel::Ref>& stored) {
   for (const kernel::Inst& inst : block.insts) {
     const kernel::Access access = kernel::info(inst.op).access;
     if (access == kernel::Access::writes || access == kernel::Access::updates) stored.insert(inst.ref);
-    for (const kernel::Block& inner : inst.blocks) find_stored(inner, stored);
+    if (inst.op == kernel::Op::source)
+      for (size_t k = 0; k < kernel.params.size(); ++k) stored.insert(static_cast<kernel::Ref>(k));
+    for (const kernel::Block& inner : inst.blocks) find_stored(kernel, inner, stored);
   }
 }
 
@@ -161,7 +163,7 @@ std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program) {
   check(program.kernel.params.size() == program.arrays.size() && program.kernel.symbols.empty() && program.grid >= 0,
         "kernel", "a program has an array for each parameter, no symbols and a number of programs");
   std::set<kernel::Ref> stored;
-  find_stored(program.kernel.body, stored);
+  find_stored(program.kernel, program.kernel.body, stored);
   for (size_t k = 0; k < program.arrays.size(); ++k) check_array(program, k, stored);
   if (std::none_of(program.arrays.begin(), program.arrays.end(), is_result))
     refuse(program, "has no result: it takes at least one array that it writes");

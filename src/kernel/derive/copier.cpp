@@ -121,9 +121,9 @@ void Copier::copy_memory(const Inst& inst) {
     case Op::gather: return is(b_.gather(to, a[0], a[1], inst.number));
     case Op::scatter: return b_.scatter(to, a[0], a[1], a[2]);
     case Op::atomic_add: return b_.atomic_add(to, a[0], a[1], a[2]);
-    case Op::atomic: return is(b_.atomic(inst.scalar_op, to, a[0], a[1], a[2]));
-    case Op::exchange_memory: return is(b_.exchange_memory(to, a[0], a[1], a[2]));
-    case Op::compare_exchange: return is(b_.compare_exchange(to, a[0], a[1], a[2], a[3]));
+    case Op::atomic: return is(b_.atomic(inst.scalar_op, to, a[0], a[1], a[2], inst.ordering));
+    case Op::exchange_memory: return is(b_.exchange_memory(to, a[0], a[1], a[2], inst.ordering));
+    case Op::compare_exchange: return is(b_.compare_exchange(to, a[0], a[1], a[2], a[3], inst.ordering));
     default: return b_.prefetch(to, a[0], inst.number.i);
   }
 }

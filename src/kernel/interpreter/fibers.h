@@ -93,7 +93,7 @@ class FiberRunner {
 
   Number update_element(const Inst& inst, int64_t index, const std::function<Number(Number)>& change) {
     if (orders_) orders_->read(agent_, inst, inst.ref, index);
-    return memory_.update(inst.ref, index, change);
+    return memory_.update(inst.ref, index, inst.ordering, change);
   }
   void copy_async(const Inst& inst);
 

@@ -13,7 +13,9 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "kernel/code/counterpart.h"
 #include "kernel/interpreter/fibers.h"
+#include "kernel/lanes.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
 #include "kernel/tile_values.h"
@@ -100,6 +102,8 @@ class Interpreter : public FiberRunner {
       case Op::extract: return {arg(0)[static_cast<size_t>(inst.axis)]};
       case Op::take: return take_value(inst, type(inst.args[0]), arg(0), arg(1));
       case Op::histogram: return histogram_value(inst, arg(0));
+      case Op::lanes:
+        return lanes_value(inst, type(inst.args[0]).dtype, arg(0), inst.args[1] == no_value ? nullptr : &arg(1));
       case Op::dot: return dot_value(inst, type(inst.args[0]), arg(0), arg(1), arg(2));
       case Op::load: return load(inst);
       case Op::gather: return gather(inst);
@@ -293,6 +297,7 @@ void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::spa
 
 void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
                int64_t grid, std::span<const Ref> results) {
+  if (has_code(kernel.body)) return interpret(with_counterparts(kernel), buffers, symbols, grid, results);
   verify(kernel);
   const std::string where = "kernel " + kernel.name;
   if (buffers.size() != kernel.params.size())

@@ -104,12 +104,14 @@ class Slice {
       if (!a.squeezed) {
         Dims line(dims_.size(), 1);
         line[next++] = a.size;
-        const Value lanes = b_.mul(b_.arange(a.size), b_.constant(int64, Number::of_int(a.step), {a.size}));
+        Value lanes = b_.arange(a.size);
+        if (a.step != 1) lanes = b_.mul(lanes, b_.constant(int64, Number::of_int(a.step), {a.size}));
         position = b_.reshape(b_.add(b_.broadcast(a.start, {a.size}), lanes), line);
       }
       if (!(a.never_below && a.never_above)) out.mask = both(out.mask, to_dims(exists(position, a)));
-      out.index = b_.add(
-          out.index, to_dims(b_.mul(position, b_.constant(int64, Number::of_int(a.stride), b_.type(position).dims))));
+      if (a.stride != 1)
+        position = b_.mul(position, b_.constant(int64, Number::of_int(a.stride), b_.type(position).dims));
+      out.index = b_.add(out.index, to_dims(position));
     }
     return out;
   }
@@ -283,15 +285,17 @@ void scatter(const AnyRef& ref, std::span<const Any> position, const Any& v, con
   t.at(at).scatter(ref.param, value, to.index, mask_of(t, "scatter", access, dims, to.mask, at));
 }
 
-Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& v, const Any& mask,
-           Line at) {
-  Trace& t = Trace::current("atomic", at);
-  check_written(t, "atomic", ref, at);
-  Dims dims;
-  const Slice::Addresses to = positions_of(t, "atomic", ref, position, dims, at);
+namespace {
+
+kernel::AtomicOrder ordered(Ordering how) {
+  return {static_cast<kernel::MemoryOrder>(how.order), static_cast<kernel::MemoryScope>(how.scope)};
+}
+
+Any update(Trace& t, std::string_view op, const AnyRef& ref, const Slice::Addresses& to, const Dims& dims, const Any& v,
+           const Any& mask, Ordering how, Line at) {
   const Value value = fitting(t, "atomic", v, ref.dtype, dims, at);
   const Value chosen = mask_of(t, "atomic", {.mask = mask}, dims, to.mask, at);
-  if (op == "exchange") return t.any(t.at(at).exchange_memory(ref.param, value, to.index, chosen));
+  if (op == "exchange") return t.any(t.at(at).exchange_memory(ref.param, value, to.index, chosen, ordered(how)));
   static constexpr std::pair<std::string_view, ScalarOp> atomics[] = {
       {"add", ScalarOp::add},         {"min", ScalarOp::min},       {"max", ScalarOp::max},
       {"bit_and", ScalarOp::bit_and}, {"bit_or", ScalarOp::bit_or}, {"bit_xor", ScalarOp::bit_xor}};
@@ -302,11 +306,31 @@ Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position
   if (ref.dtype == bool_ || !kernel::takes(kernel::info(which), ref.dtype))
     t.refuse(at,
              fmt::format("atomic: {} is not defined on {}: use an array of another dtype", op, dtype_name(ref.dtype)));
-  return t.any(t.at(at).atomic(which, ref.param, value, to.index, chosen));
+  return t.any(t.at(at).atomic(which, ref.param, value, to.index, chosen, ordered(how)));
+}
+
+}  // namespace
+
+Any atomic(std::string_view op, const AnyRef& ref, std::span<const Any> position, const Any& v, const Any& mask,
+           Ordering how, Line at) {
+  Trace& t = Trace::current("atomic", at);
+  check_written(t, "atomic", ref, at);
+  Dims dims;
+  const Slice::Addresses to = positions_of(t, "atomic", ref, position, dims, at);
+  return update(t, op, ref, to, dims, v, mask, how, at);
+}
+
+Any atomic(std::string_view op, const AnyRef& ref, std::span<const Span> spans, const Any& v, const Any& mask,
+           Ordering how, Line at) {
+  Trace& t = Trace::current("atomic", at);
+  check_written(t, "atomic", ref, at);
+  Slice slice(t, "atomic", ref, spans, at);
+  t.at(at);
+  return update(t, op, ref, slice.addresses(), slice.dims(), v, mask, how, at);
 }
 
 Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& v,
-                     const Any& mask, Line at) {
+                     const Any& mask, Ordering how, Line at) {
   Trace& t = Trace::current("compare_exchange", at);
   check_written(t, "compare_exchange", ref, at);
   Dims dims;
@@ -314,7 +338,8 @@ Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any
   const Value value = fitting(t, "compare_exchange", v, ref.dtype, dims, at),
               before = fitting(t, "compare_exchange", expected, ref.dtype, dims, at);
   return t.any(t.at(at).compare_exchange(ref.param, before, value, to.index,
-                                         mask_of(t, "compare_exchange", {.mask = mask}, dims, to.mask, at)));
+                                         mask_of(t, "compare_exchange", {.mask = mask}, dims, to.mask, at),
+                                         ordered(how)));
 }
 
 namespace {

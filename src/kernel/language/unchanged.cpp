@@ -113,6 +113,7 @@ class Cleaner {
   static bool has_effect(const Inst& inst) {
     const kernel::OpInfo& row = kernel::info(inst.op);
     if (row.access == kernel::Access::writes || row.access == kernel::Access::updates) return true;
+    if (inst.op == Op::inline_code && inst.code->effects) return true;
     if (inst.op == Op::alloc || inst.op == Op::yield || inst.op == Op::print || inst.op == Op::assert_ ||
         inst.op == Op::prefetch || inst.op == Op::while_loop || kernel::is_asynchronous(inst.op))
       return true;

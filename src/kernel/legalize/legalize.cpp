@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernel/code/counterpart.h"
+#include "kernel/lanes.h"
 #include "kernel/legalize/legalizer.h"
 #include "kernel/legalize/plan.h"
 #include "kernel/op_info.h"
@@ -223,9 +225,9 @@ void Legalizer::scatter(const Inst& inst) {
 /// An atomic that returns what was there: of a tile, into scratch.
 void Legalizer::update(const Inst& inst) {
   const auto apply = [&](const std::vector<Value>& a) {
-    if (inst.op == Op::atomic) return b_.atomic(inst.scalar_op, inst.ref, a[0], a[1], a[2]);
-    if (inst.op == Op::exchange_memory) return b_.exchange_memory(inst.ref, a[0], a[1], a[2]);
-    return b_.compare_exchange(inst.ref, a[0], a[1], a[2], a[3]);
+    if (inst.op == Op::atomic) return b_.atomic(inst.scalar_op, inst.ref, a[0], a[1], a[2], inst.ordering);
+    if (inst.op == Op::exchange_memory) return b_.exchange_memory(inst.ref, a[0], a[1], a[2], inst.ordering);
+    return b_.compare_exchange(inst.ref, a[0], a[1], a[2], a[3], inst.ordering);
   };
   std::vector<Value> args;
   if (inst.type.rank() == 0) {
@@ -458,6 +460,9 @@ void Legalizer::when(const Inst& inst) {
   b_.when(scalar(inst.args[0]), [&] { in_frame([&] { block(inst.blocks[0]); }); });
 }
 
-Kernel legalize(const Kernel& kernel, const VectorRegisters& registers) { return Legalizer(kernel, registers).run(); }
+Kernel legalize(const Kernel& kernel, const VectorRegisters& registers) {
+  const Kernel plain = lanes_as_tiles(with_counterparts(kernel));
+  return Legalizer(plain, registers).run();
+}
 
 }  // namespace weft::kernel

@@ -52,6 +52,8 @@ struct Rules {
   bool combined(bool drops);
   bool scalars(const Block& body, size_t count);
   void take();
+  void lanes();
+  void inline_code();
   void sort();
   void branches();
   void atomic();

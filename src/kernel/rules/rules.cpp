@@ -22,7 +22,9 @@ unsigned fields_set(const Inst& inst) {
          bit(!(inst.schedule == none.schedule), schedule_field) | bit(inst.streaming, streaming_field) |
          bit(inst.parallel, parallel_field) | bit(!inst.sources.empty(), sources_field) |
          bit(!inst.axes.empty(), axes_field) | bit(inst.reverse, reverse_field) |
-         bit(inst.precision != none.precision, precision_field) | bit(!inst.text.empty(), text_field);
+         bit(inst.precision != none.precision, precision_field) | bit(!inst.text.empty(), text_field) |
+         bit(inst.lane_op != none.lane_op, lane_op_field) | bit(!(inst.ordering == none.ordering), ordering_field) |
+         bit(inst.code != nullptr, code_field);
 }
 
 }  // namespace
@@ -300,6 +302,9 @@ void Rules::check() {
     case Op::scalar: return scalar();
     case Op::reduce: return void(combined(true));
     case Op::scan: return void(combined(false));
+    case Op::lanes: return lanes();
+    case Op::inline_code:
+    case Op::source: return inline_code();
     case Op::dot: return dot();
     case Op::matmul: return matmul();
     case Op::loop: return loop();

@@ -92,10 +92,67 @@ void read_matrices(Lexer& in, Inst& inst) {
   inst.right = as_ref(read_small(in));
 }
 
+constexpr std::pair<MemoryOrder, std::string_view> orders[] = {{MemoryOrder::relaxed, "relaxed"},
+                                                               {MemoryOrder::acquire, "acquire"},
+                                                               {MemoryOrder::release, "release"},
+                                                               {MemoryOrder::acq_rel, "acq_rel"}};
+constexpr std::pair<MemoryScope, std::string_view> scopes[] = {{MemoryScope::block, "block"},
+                                                               {MemoryScope::cluster, "cluster"},
+                                                               {MemoryScope::device, "device"},
+                                                               {MemoryScope::system, "system"}};
+
+string write_ordering(const Inst& inst) {
+  if (inst.ordering == AtomicOrder{}) return "";
+  return fmt::format("{} {}", orders[static_cast<size_t>(inst.ordering.order)].second,
+                     scopes[static_cast<size_t>(inst.ordering.scope)].second);
+}
+void read_ordering(Lexer& in, Inst& inst) {
+  inst.ordering.order = read_named<MemoryOrder>(in, orders, "order of memory");
+  inst.ordering.scope = read_named<MemoryScope>(in, scopes, "scope");
+}
+
+LaneOp read_lane_op(Lexer& in) {
+  std::vector<std::pair<LaneOp, std::string_view>> names;
+  for (const LaneInfo& row : lane_ops) names.emplace_back(row.op, row.name);
+  return read_named<LaneOp>(in, names, "function of lanes");
+}
+
+/// "name" "text" "constraints" "header" pack effects shared, block, grid, then the names of arguments and of results.
+string write_code(const Inst& inst) {
+  const InlineCode& c = *inst.code;
+  string out = fmt::format("{} {} {} {} {} {} {}", quoted(c.name), quoted(c.text), quoted(c.constraints),
+                           quoted(c.header), c.pack, int{c.effects}, c.shared_bytes);
+  for (const auto* extents : {&c.block, &c.grid})
+    for (const int64_t n : *extents) out += fmt::format(" {}", n);
+  for (const auto* names : {&c.inputs, &c.outputs}) {
+    out += fmt::format(" {}", names->size());
+    for (const string& name : *names) out += ' ' + quoted(name);
+  }
+  return out;
+}
+void read_code(Lexer& in, Inst& inst) {
+  InlineCode c;
+  const auto text = [&] { return in.expect(Token::Kind::string, "a text in quotes").text; };
+  for (string* field : {&c.name, &c.text, &c.constraints, &c.header}) *field = text();
+  c.pack = static_cast<int>(in.whole("the elements at once", 1, 16));
+  c.effects = in.whole("whether it has effects", 0, 1) == 1;
+  c.shared_bytes = in.whole("bytes of shared memory", 0, INT32_MAX);
+  for (auto* extents : {&c.block, &c.grid})
+    for (int64_t& n : *extents) n = in.whole("an extent", 1, INT32_MAX);
+  for (auto* names : {&c.inputs, &c.outputs})
+    for (int64_t left = in.whole("a number of names", 0, 1000); left > 0; --left) names->push_back(text());
+  inst.code = std::make_shared<const InlineCode>(std::move(c));
+}
+
 /// In the order in which they are written. Numbers of a dtype (constants, loads, gathers) and allocations are written
 /// by print.cpp; the row is that of kinds that have an integer.
 constexpr auto table = std::to_array<FieldText>({
-    {scalar_op_field, "op", [](const Inst& i) { return string(info(i.scalar_op).name); },
+    {lane_op_field, "lanes", [](const Inst& i) { return string(info(i.lane_op).name); },
+     [](Lexer& in, Inst& i) { i.lane_op = read_lane_op(in); }, FieldForm::front},
+    {scalar_op_field, "op",
+     [](const Inst& i) {
+       return i.op == Op::lanes && !info(i.lane_op).combines ? string() : string(info(i.scalar_op).name);
+     },
      [](Lexer& in, Inst& i) { i.scalar_op = read_operator(in); }, FieldForm::front},
     {reducer_field, "reducer", [](const Inst& i) { return i.blocks.empty() ? string(name(i.reducer)) : string(); },
      [](Lexer& in, Inst& i) { i.reducer = read_reducer(in); }, FieldForm::front},
@@ -125,6 +182,8 @@ constexpr auto table = std::to_array<FieldText>({
      [](Lexer& in, Inst& i) { i.precision = read_named<DotPrecision>(in, precisions, "precision"); }},
     {text_field, "text", [](const Inst& i) { return quoted(i.text); },
      [](Lexer& in, Inst& i) { i.text = in.expect(Token::Kind::string, "a text in quotes").text; }},
+    {ordering_field, "order", write_ordering, read_ordering},
+    {code_field, "code", write_code, read_code},
     {streaming_field, "streaming", [](const Inst& i) { return string(i.streaming ? "streaming" : ""); },
      [](Lexer&, Inst& i) { i.streaming = true; }, FieldForm::flag},
     {parallel_field, "parallel", [](const Inst& i) { return string(i.parallel ? "parallel" : ""); },

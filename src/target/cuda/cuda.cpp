@@ -82,7 +82,8 @@ void CudaTarget::only_compile(std::span<const std::shared_ptr<CudaExecutable>> k
     for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s) {
       std::string source(prelude());
       for (const auto& kernel : kernels.subspan(s * each, std::min(each, kernels.size() - s * each)))
-        source += kernel->rendered({}).source;
+        if (kernel->has_code()) kernel->cubin(kernel->rendered({}));  // alone: it may be wrong
+        else source += kernel->rendered({}).source;
       cubin(source);
     }
   });

@@ -235,6 +235,48 @@ static u32 __shfl_up_sync(u32, u32 v, int by) {
   const int lane = threadIdx.x & 31;
   return block::exchanged(v, lane >= by ? lane - by : lane);
 }
+static u32 __ballot_sync(u32, bool holds) {
+  u32 mask = 0;
+  const auto& words = block::published({holds});
+  for (u32 k = 0; k < 32; ++k) mask |= words[k][0] << k;
+  return mask;
+}
+static u32 __match_any_sync(u32, u64 v) {
+  u32 mask = 0;
+  const auto& words = block::published({static_cast<u32>(v), static_cast<u32>(v >> 32)});
+  const auto& own = words[threadIdx.x & 31];
+  for (u32 k = 0; k < 32; ++k) mask |= u32{words[k] == own} << k;
+  return mask;
+}
+template <class T, class F>
+static T reduced(T v, F combined) {
+  const auto& words = block::published({static_cast<u32>(v)});
+  T out = static_cast<T>(words[0][0]);
+  for (u32 k = 1; k < 32; ++k) out = combined(out, static_cast<T>(words[k][0]));
+  return out;
+}
+template <class T>
+static T __reduce_add_sync(u32, T v) {
+  return reduced(v, [](T a, T b) { return static_cast<T>(static_cast<u32>(a) + static_cast<u32>(b)); });
+}
+template <class T>
+static T __reduce_min_sync(u32, T v) {
+  return reduced(v, [](T a, T b) { return b < a ? b : a; });
+}
+template <class T>
+static T __reduce_max_sync(u32, T v) {
+  return reduced(v, [](T a, T b) { return b > a ? b : a; });
+}
+static u32 __reduce_and_sync(u32, u32 v) {
+  return reduced(v, [](u32 a, u32 b) { return a & b; });
+}
+static u32 __reduce_or_sync(u32, u32 v) {
+  return reduced(v, [](u32 a, u32 b) { return a | b; });
+}
+static u32 __reduce_xor_sync(u32, u32 v) {
+  return reduced(v, [](u32 a, u32 b) { return a ^ b; });
+}
+static int __ffs(int v) { return __builtin_ffs(v); }
 template <class To, class From>
 static To same_bits(From from) {
   To to;

@@ -29,6 +29,17 @@ ATOMIC(atomicOr, old | v)
 ATOMIC(atomicXor, old ^ v)
 ATOMIC(atomicExch, v)
 static void __trap() { std::abort(); }
+static void __threadfence_block() {}
+static void __threadfence() {}
+static void __threadfence_system() {}
+struct uint3 {
+  unsigned x, y, z;
+};
+static uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned a, unsigned b, unsigned c) : x(a), y(b), z(c) {}
+};
 static void** B; static const i64* S; static i64 G;
 )";
 

@@ -93,22 +93,25 @@ IrValue Renderer::update_lane(const Inst& inst, Dtype t, IrValue address, IrValu
   const auto from_bits = [&](IrValue v) {
     return memory_element(t) == bits ? v : LLVMBuildBitCast(ir_.b, v, memory_element(t), "");
   };
-  const auto order = LLVMAtomicOrderingMonotonic;
+  const LLVMAtomicOrdering orders[] = {LLVMAtomicOrderingMonotonic, LLVMAtomicOrderingAcquire,
+                                       LLVMAtomicOrderingRelease, LLVMAtomicOrderingAcquireRelease};
+  const LLVMAtomicOrdering order = orders[static_cast<size_t>(inst.ordering.order)],
+                           failed = inst.ordering.acquires() ? LLVMAtomicOrderingAcquire : LLVMAtomicOrderingMonotonic;
   if (inst.op == Op::exchange_memory)
     return from_bits(LLVMBuildAtomicRMW(ir_.b, LLVMAtomicRMWBinOpXchg, address, as_bits(value), order, 0));
   if (inst.op == Op::compare_exchange)
     return from_bits(LLVMBuildExtractValue(
-        ir_.b, LLVMBuildAtomicCmpXchg(ir_.b, address, as_bits(expected), as_bits(value), order, order, 0), 0, ""));
+        ir_.b, LLVMBuildAtomicCmpXchg(ir_.b, address, as_bits(expected), as_bits(value), order, failed, 0), 0, ""));
   const LLVMBasicBlockRef before = ir_.here(), again = ir_.block("retry"), done = ir_.block("updated");
   const IrValue first = ir_.load(bits, address, t.size());
-  LLVMSetOrdering(first, order);
+  LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
   LLVMBuildBr(ir_.b, again);
   ir_.go(again);
   const IrValue old = LLVMBuildPhi(ir_.b, bits, "");
   const std::array<IrValue, 2> args{from_bits(old), value};
   const IrValue next = as_bits(apply(inst.scalar_op, t, args));
   const LLVMBasicBlockRef latch = ir_.here();
-  const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, next, order, order, 0);
+  const IrValue pair = LLVMBuildAtomicCmpXchg(ir_.b, address, old, next, order, failed, 0);
   IrValue from[] = {first, LLVMBuildExtractValue(ir_.b, pair, 0, "")};
   LLVMBasicBlockRef blocks[] = {before, latch};
   LLVMAddIncoming(old, from, blocks, 2);

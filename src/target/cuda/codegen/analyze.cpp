@@ -176,6 +176,7 @@ int Renderer::min_blocks() const {
 /// so they have few registers each.
 void Renderer::choose_general_threads() {
   constexpr int64_t elements_of_thread = 8;
+  if (has_lanes(kernel_.body)) vec_ = 1;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(1, largest_tile_ / elements_of_thread));
   threads_ = warps_ > 0
                  ? 32 * warps_
@@ -184,6 +185,11 @@ void Renderer::choose_general_threads() {
 
 void Renderer::choose_threads() {
   vec_ = std::clamp(16 / std::max(1, narrowest_), 1, 8);
+  if (const kernel::InlineCode* const code = source_of(kernel_)) {
+    threads_ = static_cast<int>(code->block[0] * code->block[1] * code->block[2]);
+    exchange_bytes_ = code->shared_bytes;
+    return;
+  }
   if (general_) return choose_general_threads();
   if (walks_long_rows()) vec_ = std::min(vec_, vec_of_long_rows());
   find_register_tiles();

@@ -112,14 +112,24 @@ CudaExecutable::Slot& CudaExecutable::slot(const Variant& variant) const {
   return slots_[variant];
 }
 
+bool CudaExecutable::has_code() const { return kernel::has_code(kernel_.body); }
+
+std::vector<char> CudaExecutable::cubin(const Rendered& code) const {
+  try {
+    return compiler_.cubin(std::string(prelude()) + code.source);
+  } catch (const std::runtime_error& e) {
+    const std::string what = e.what();
+    if (!has_code() || what.find("compiling for") == std::string::npos) throw;
+    throw_invalid("kernel " + kernel_.name, "its code does not compile: correct the lines that NVRTC names\n" + what);
+  }
+}
+
 const Entry& CudaExecutable::entry(const Variant& variant) const {
   Slot& s = slot(variant);
   if (s.made.load(std::memory_order_acquire)) return s.entry;
   std::call_once(s.once, [&] {
     const Rendered code = rendered(variant);
-    s.entry = find_entry(
-        *context_,
-        load_module(*context_, compiler_.cubin(std::string(prelude()) + code.source), "kernel " + kernel_.name), code);
+    s.entry = find_entry(*context_, load_module(*context_, cubin(code), "kernel " + kernel_.name), code);
     s.made.store(true, std::memory_order_release);
   });
   return s.entry;

@@ -57,6 +57,9 @@ class CudaExecutable final : public Executable,
   const Entry& entry(const Variant& variant) const;
   Rendered rendered(const Variant& variant) const;
   const std::string& name() const { return kernel_.name; }
+  /// Returns the machine code. Throws std::invalid_argument with NVRTC's messages where a user's code does not compile.
+  std::vector<char> cubin(const Rendered& code) const;
+  bool has_code() const;
 
  private:
   /// An entry, made by the first thread that needs it while others wait.

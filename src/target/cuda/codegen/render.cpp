@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
+#include "target/cuda/codegen/source.h"
 
 namespace weft::target::cuda {
 
@@ -17,7 +18,6 @@ using kernel::Ref;
 
 namespace {
 
-constexpr int64_t most_shared_bytes = 227 << 10;  // of a block where there are warpgroups
 constexpr int64_t most_divisor = int64_t{1} << 30;
 
 int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(most_divisor, v & -v); }
@@ -179,6 +179,7 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::exchange_memory:
     case Op::compare_exchange: return !is_local(i.ref);
     case Op::copy_async: return late(i.left);
+    case Op::source: return true;
     case Op::matmul:
       return late(i.left) || late(i.right) ||
              std::any_of(i.sources.begin(), i.sources.end(), [&](const auto& x) { return late(x.ref); });
@@ -560,6 +561,7 @@ std::string Renderer::entry(const std::string& symbol) const {
 }
 
 Rendered Renderer::run(const std::string& symbol) {
+  symbol_ = symbol;
   find_copies(kernel_.body);
   if (producer_) begin_producer();
   block(kernel_.body);
@@ -570,28 +572,22 @@ Rendered Renderer::run(const std::string& symbol) {
   const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
   if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
   const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
-  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096)
+  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_))
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"
                                                                        : "__syncthreads();");
   for (const std::string& note : notes_) text += "// " + note + "\n";
   for (const std::string& form : forms_) text += form;
-  text += signature(symbol);
+  if (has_lanes(kernel_.body)) text += cuda_source("target/cuda/codegen/lanes.cuh");
+  if (adds_neighbours_) text += cuda_source("target/cuda/codegen/atomics.cuh");
+  text += functions_ + signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
   return {text, symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_, maps_};
-}
-
-Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
-                const Features& features) {
-  Rendered out = Renderer(kernel, variant, features).run(symbol);
-  if (!features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size) return out;
-  const std::string why = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
-  return Renderer(kernel, variant, features, why).run(symbol);
 }
 
 }  // namespace weft::target::cuda

@@ -15,7 +15,7 @@ const Runs& Renderer::runs(int64_t length) { return runs_.try_emplace(length, ke
 /// Returns whether the indices of a gather or scatter come in runs of `length`, each read or written as a whole or not
 /// at all.
 bool Renderer::in_runs(const Inst& inst, int64_t length) {
-  const size_t first = inst.op == Op::scatter ? 1 : 0;
+  const size_t first = inst.op == Op::gather ? 0 : 1;
   const kernel::Value index = inst.args[first], mask = inst.args[first + 1];
   const Dtype t = dtype_of(inst.ref);
   if (length < 2 || is_local(inst.ref) || !variant_.aligned || type(index).rank() != 1 || t == bool_ ||
@@ -25,9 +25,9 @@ bool Renderer::in_runs(const Inst& inst, int64_t length) {
   return runs(length).consecutive(index) && (mask == kernel::no_value || runs(length).uniform(mask));
 }
 
-/// Returns the length of the runs in which a gather or scatter travels; 1: element by element.
+/// Returns the length of the runs in which a gather, scatter or addition travels; 1: element by element.
 int64_t Renderer::run_of(const Inst& inst) {
-  const kernel::Value index = inst.args[inst.op == Op::scatter ? 1 : 0];
+  const kernel::Value index = inst.args[inst.op == Op::gather ? 0 : 1];
   int64_t length = type(index).rank() == 1 && swizzle_of(inst.ref) == 0 ? layout_of(index).vec : 1;
   while (length > 1 && !in_runs(inst, length)) length /= 2;
   return length;

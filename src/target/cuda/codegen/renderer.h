@@ -218,6 +218,10 @@ class Renderer {
   // general/render_order.cpp
   void sort(const Inst& inst);
   void histogram(const Inst& inst);
+  // general/render_lanes.cpp
+  static bool has_lanes(const kernel::Block& block);
+  void lanes(const Inst& inst);
+  void each_register(Value v, const std::string& text);
   // general/render_control.cpp
   void general(const Inst& inst);
   void branch(const Inst& inst);
@@ -297,7 +301,15 @@ class Renderer {
   bool spread_in_fragments(const Inst& inst);
   bool reduce_in_fragments(const Inst& inst);
   std::string replaced_by(const Inst& inst, const std::string& place) const;
+  bool add_neighbours(const Inst& inst);
   void update(const Inst& inst);
+
+  // general/render_code.cpp
+  void inline_code(const Inst& inst);
+  void inline_assembly(const Inst& inst, const std::vector<std::string>& in, const std::vector<std::string>& out);
+  std::string code_function(const kernel::InlineCode& code, const std::string& name, const std::string& parameters);
+  void source(const Inst& inst);
+  static const kernel::InlineCode* source_of(const kernel::Kernel& kernel);
 
   // render_lines.cpp
   std::map<kernel::Ref, int64_t> rows_of_iterations(const Inst& loop, int iterations) const;
@@ -336,6 +348,10 @@ class Renderer {
   void prologue_load(const MatmulSide& s);
   void prologue_make(const MatmulSide& s, int64_t offset);
 
+  std::string symbol_;
+  std::string functions_;         // of users' code, before the kernel
+  int codes_ = 0;                 // of them
+  bool adds_neighbours_ = false;  // atomics.cuh is wanted
   const kernel::Kernel& kernel_;
   bool general_;  // the kernel is not basic (kernel/rules.h)
   Variant variant_;

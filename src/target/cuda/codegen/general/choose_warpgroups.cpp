@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "kernel/code/counterpart.h"
 #include "kernel/op_info.h"
+#include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -21,6 +23,7 @@ constexpr int64_t rows_of_group = 64, most_columns = 256;
 constexpr int64_t registers_of_sm = 65536, most_registers = 255;
 constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
 constexpr int64_t shared_of_sm = 226 << 10;
+constexpr int64_t most_shared_bytes = 227 << 10;  // of a block where there are warpgroups
 
 /// Returns the elements of the accumulators that live together: those of a block's products.
 int64_t accumulators(const Uses& uses, const std::vector<const Inst*>& dots) {
@@ -96,6 +99,21 @@ void Renderer::find_in_place(const Uses& uses) {
     const auto stays = [&](const Operand& x) { return x.ahead || (x.load && uses.made.at(x.value).block != &body); };
     product.in_place = stays(product.a) && stays(product.b);
   }
+}
+
+/// Renders without warpgroups where their tiles would not fit.
+static Rendered rendered(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
+                         const Features& features) {
+  const Rendered out = Renderer(kernel, variant, features).run(symbol);
+  if (!features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size) return out;
+  const std::string why = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
+  return Renderer(kernel, variant, features, why).run(symbol);
+}
+
+Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
+                const Features& features) {
+  return rendered(kernel::has_code(kernel.body) ? kernel::without_counterparts(kernel) : kernel, symbol, variant,
+                  features);
 }
 
 }  // namespace weft::target::cuda

@@ -3,6 +3,8 @@
 // global memory flushes subnormal numbers to 0.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -72,30 +74,77 @@ std::string Renderer::replaced_by(const Inst& inst, const std::string& place) co
   return reinterpretation(fmt::format("{}(({}*)({}), {})", name, bits_of(t), place, as_word(value)), word, t);
 }
 
+/// Returns the fence that makes what a thread has done, or sees, hold for a scope.
+static const char* fence_of(kernel::MemoryScope scope) {
+  switch (scope) {
+    case kernel::MemoryScope::block: return "__threadfence_block();";
+    case kernel::MemoryScope::system: return "__threadfence_system();";
+    default: return "__threadfence();";
+  }
+}
+
+static bool reads_value(const kernel::Block& block, kernel::Value v) {
+  return std::any_of(block.insts.begin(), block.insts.end(), [&](const kernel::Inst& i) {
+    return std::find(i.args.begin(), i.args.end(), v) != i.args.end() ||
+           std::any_of(i.blocks.begin(), i.blocks.end(), [&](const kernel::Block& b) { return reads_value(b, v); });
+  });
+}
+
+/// Renders additions of floats whose old values nobody reads, several neighbours at once. False: they are not such.
+bool Renderer::add_neighbours(const Inst& inst) {
+  const Dtype t = dtype_of(inst.ref);
+  const bool packed = t == bfloat16 || t == float16;
+  if (inst.op != Op::atomic || inst.scalar_op != ScalarOp::add || !features_.clusters || !(packed || t == float32))
+    return false;
+  const int64_t length = run_of(inst);
+  if (length < 2) return false;
+  const kernel::Value v = inst.args[0], mask = inst.args[2];
+  const Layout s = layout_of(v);
+  adds_neighbours_ = true;
+  const std::string from = in_array(v, memory_type(inst.ref), s.registers()), first = fmt::format("(c * {})", length);
+  const std::string call = fmt::format("{}<{}>({} + {}, {} + {});",
+                                       t == float32    ? "add_vector"
+                                       : t == bfloat16 ? "add_bf16"
+                                                       : "add_f16",
+                                       length, buffer(inst.ref), at(inst.args[1], first), from, first);
+  open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / length));
+  add(mask == kernel::no_value ? call : fmt::format("if ({}) {}", at(mask, first), call));
+  close();
+  return true;
+}
+
 /// Renders an atomic instruction. Each element is updated by one thread; where several hold it, they learn of the old
-/// value through shared memory.
+/// value through shared memory. What a release orders is everything that threads of the program did before; after an
+/// acquire all of them see.
 void Renderer::update(const Inst& inst) {
   const size_t index = inst.op == Op::compare_exchange ? 2 : 1;
   const Value result = inst.results[0], mask = inst.args[index + 1];
-  const bool flag = inst.type.dtype == bool_;
+  const bool flag = inst.type.dtype == bool_, wanted = reads_value(kernel_.body, result);
   const Layout s = layout_of(inst.type);
+  const char* const fence = fence_of(inst.ordering.scope);
   before_read(inst.ref);
   before_write(inst.ref);
-  const std::string old = inst.type.rank() > 0 ? fresh(result) + "[r]" : fresh(result);
-  declare(result);
-  open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
-  add(fmt::format("{} = 0;", old));
-  add(fmt::format(
-      "if ({}{}) {} = {}{};", owner(s), mask == kernel::no_value ? "" : " && " + at(mask), old,
-      replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[index])))),
-      flag ? " != 0" : ""));
-  close();
-  if (!s.repeated()) return;
-  const std::string space = exchange(inst.type.dtype, s.size);
-  sync();
-  put_text(s, space, old);
-  sync();
-  add(fmt::format("EACH (int r = 0; r < 1; ++r) {} = {}[{}];", old, space, s.element("r")));
+  if (inst.ordering.releases()) sync(), add(fence);
+  if (wanted || !add_neighbours(inst)) {
+    const std::string old = inst.type.rank() > 0 ? fresh(result) + "[r]" : fresh(result);
+    if (wanted) declare(result);
+    open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
+    if (wanted) add(fmt::format("{} = 0;", old));
+    add(fmt::format(
+        "if ({}{}) {}{}{};", owner(s), mask == kernel::no_value ? "" : " && " + at(mask), wanted ? old + " = " : "",
+        replaced_by(inst, fmt::format("{} + {}", buffer(inst.ref), placed_at(inst.ref, at(inst.args[index])))),
+        flag && wanted ? " != 0" : ""));
+    close();
+    if (wanted && s.repeated()) {
+      const std::string space = exchange(inst.type.dtype, s.size);
+      if (inst.ordering.acquires()) add(fence);
+      sync();
+      put_text(s, space, old);
+      sync();
+      return add(fmt::format("EACH (int r = 0; r < 1; ++r) {} = {}[{}];", old, space, s.element("r")));
+    }
+  }
+  if (inst.ordering.acquires()) add(fence), sync();
 }
 
 }  // namespace weft::target::cuda

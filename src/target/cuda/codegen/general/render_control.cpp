@@ -46,6 +46,9 @@ void Renderer::general(const Inst& inst) {
     case Op::scan: return scan(inst);
     case Op::take: return take(inst);
     case Op::sort: return sort(inst);
+    case Op::lanes: return lanes(inst);
+    case Op::inline_code: return inline_code(inst);
+    case Op::source: return source(inst);
     case Op::histogram: return histogram(inst);
     case Op::atomic:
     case Op::exchange_memory:

@@ -68,8 +68,8 @@ Value second_argument(Trace& t, const LaneInfo& row, const Any& other, const Typ
   return t.value(given.rank() == 0 ? broadcast_to(converted, type.dims, at) : converted, at);
 }
 
-Any number(Dtype dtype, int64_t n, Line at) { return constant(dtype, n, {}, at); }
-Any binary(std::string_view op, const Any& a, const Any& b, Line at) { return apply(op, std::array{a, b}, at); }
+Any lane_number(Dtype dtype, int64_t n, Line at) { return constant(dtype, n, {}, at); }
+Any op_of_two(std::string_view op, const Any& a, const Any& b, Line at) { return apply(op, std::array{a, b}, at); }
 
 }  // namespace
 
@@ -96,34 +96,35 @@ Any program_number(Line at) {
 
 int64_t number_of_programs(Line at) {
   const Trace& t = Trace::current("number_of_programs", at);
-  int64_t all = 1;
-  for (const GridAxis& axis : t.grid) all *= axis.extent;
-  return all;
+  int64_t programs = 1;
+  for (const GridAxis& axis : t.grid) programs *= axis.extent;
+  return programs;
 }
 
 namespace detail {
 
 /// Adds up bits in pairs, fours and bytes (the form that compilers know as an instruction).
 Any bits_set(const Any& v, Line at) {
-  const auto word = [&](int64_t n) { return number(uint32, n, at); };
+  const auto word = [&](int64_t n) { return lane_number(uint32, n, at); };
   const auto low = [&](const Any& n, int64_t by, int64_t mask) {
-    return binary("bit_and", binary("shr", n, word(by), at), word(mask), at);
+    return op_of_two("bit_and", op_of_two("shr", n, word(by), at), word(mask), at);
   };
   Any n = v.dtype(at) == uint32 ? v : bitcast(v, uint32, at);
-  n = binary("sub", n, low(n, 1, 0x55555555), at);
-  n = binary("add", binary("bit_and", n, word(0x33333333), at), low(n, 2, 0x33333333), at);
-  n = binary("bit_and", binary("add", n, binary("shr", n, word(4), at), at), word(0x0f0f0f0f), at);
-  return bitcast(binary("shr", binary("mul", n, word(0x01010101), at), word(24), at), int32, at);
+  n = op_of_two("sub", n, low(n, 1, 0x55555555), at);
+  n = op_of_two("add", op_of_two("bit_and", n, word(0x33333333), at), low(n, 2, 0x33333333), at);
+  n = op_of_two("bit_and", op_of_two("add", n, op_of_two("shr", n, word(4), at), at), word(0x0f0f0f0f), at);
+  return bitcast(op_of_two("shr", op_of_two("mul", n, word(0x01010101), at), word(24), at), int32, at);
 }
 
 /// Counts the bits below the lowest one.
 Any first_bit(const Any& v, Line at) {
-  const auto word = [&](int64_t n) { return number(uint32, n, at); };
+  const auto word = [&](int64_t n) { return lane_number(uint32, n, at); };
   const Any n = v.dtype(at) == uint32 ? v : bitcast(v, uint32, at);
-  const Any lowest = binary("bit_and", n, binary("sub", word(0), n, at), at);
-  const Any below = bits_set(binary("sub", lowest, word(1), at), at);
-  const Any none = binary("eq", n, word(0), at);
-  return apply("select", std::array{none, number(int32, 0, at), binary("add", below, number(int32, 1, at), at)}, at);
+  const Any lowest = op_of_two("bit_and", n, op_of_two("sub", word(0), n, at), at);
+  const Any below = bits_set(op_of_two("sub", lowest, word(1), at), at);
+  const Any none = op_of_two("eq", n, word(0), at);
+  return apply("select",
+               std::array{none, lane_number(int32, 0, at), op_of_two("add", below, lane_number(int32, 1, at), at)}, at);
 }
 
 }  // namespace detail

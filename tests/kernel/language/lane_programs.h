@@ -24,12 +24,12 @@ class LaneProgram {
 
   k::Program make() {
     constexpr int64_t many = 60000;
-    const std::vector<k::Param> params = {{k::Use::in, dtype_, {many}},
-                                          {k::Use::in, weft::int32, {many}},
-                                          {k::Use::out, dtype_, {many}},
-                                          {k::Use::out, weft::bool_, {many}},
-                                          {k::Use::out, weft::uint32, {many}}};
-    return k::trace("lanes_of_" + std::string(weft::dtype_name(dtype_)), params, {2},
+    const std::vector<k::Param> parameters = {{k::Use::in, dtype_, {many}},
+                                              {k::Use::in, weft::int32, {many}},
+                                              {k::Use::out, dtype_, {many}},
+                                              {k::Use::out, weft::bool_, {many}},
+                                              {k::Use::out, weft::uint32, {many}}};
+    return k::trace("lanes_of_" + std::string(weft::dtype_name(dtype_)), parameters, {2},
                     [&](std::span<const k::AnyRef> r) {
                       refs_.assign(r.begin(), r.end());
                       for (const weft::kernel::LaneInfo& row : weft::kernel::lane_ops) all_of(row);

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
-#include "target/cuda/codegen/source.h"
+#include "target/cuda/codegen/text/source.h"
 
 namespace weft::target::cuda {
 
@@ -579,8 +579,8 @@ Rendered Renderer::run(const std::string& symbol) {
                                                                        : "__syncthreads();");
   for (const std::string& note : notes_) text += "// " + note + "\n";
   for (const std::string& form : forms_) text += form;
-  if (has_lanes(kernel_.body)) text += cuda_source("target/cuda/codegen/lanes.cuh");
-  if (adds_neighbours_) text += cuda_source("target/cuda/codegen/atomics.cuh");
+  if (has_lanes(kernel_.body)) text += cuda_source("target/cuda/codegen/text/lanes.cuh");
+  if (adds_neighbours_) text += cuda_source("target/cuda/codegen/text/atomics.cuh");
   text += functions_ + signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);

@@ -10,7 +10,9 @@
 #include "support.h"
 #include "target/target.h"
 #include "weft/compile.h"
+#include "weft/kernel_code.h"
 #include "weft/kernel_function.h"
+#include "weft/kernel_group.h"
 #include "weft/profile.h"
 
 using namespace weft;
@@ -74,6 +76,21 @@ TEST_CASE("elementwise operators move into the loads and stores of a kernel") {
       compile(ArrayFunction([&](const Arrays& a) { return Arrays{f(before(a[0], a[1])) * a[0]}; }));
   CHECK(launches(sums, {x, y}) == 1);
   CHECK(sums({x, y})[0].to_vector<float>() == (middle * x).to_vector<float>());
+}
+
+TEST_CASE("operators move into kernels whose lanes exchange values, and that have code of a target") {
+  const k::Code code("negated", {"a"}, {"b"}, "b = -a;");
+  const auto f = k::kernel("turned", [code](k::In<float, 1> x, k::Out<float, 1> y) {
+                   const auto turned = k::warp::shfl_xor(x(k::all).load(), 1);
+                   y(k::all) = k::cuda<float>(
+                       code, [](auto a) { return -a; }, turned);
+                 }).grid({1});
+  const array x = normal({32}, 1);
+  const ArrayFunction g = compile(ArrayFunction([&](const Arrays& a) { return Arrays{f(a[0] * 2.0f) + 1.0f}; }));
+  CHECK(launches(g, {x}) == 1);
+  const array pairs = reshape(x, {16, 2});
+  const array other = reshape(concatenate({slice(pairs, {0, 1}, {16, 2}), slice(pairs, {0, 0}, {16, 1})}, 1), {32});
+  CHECK(g({x})[0].to_vector<float>() == (1.0f - other * 2.0f).to_vector<float>());
 }
 
 TEST_CASE("operators stay outside where others read them, or the kernel reads an element twice") {

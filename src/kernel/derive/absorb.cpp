@@ -76,7 +76,7 @@ class Absorbing : public Copier {
 bool only(const Kernel& kernel, Ref param, Op op) {
   bool all = true;
   each_inst(kernel.body, [&](const Inst& inst) {
-    if (is_asynchronous(inst.op)) all = false;  // a copy moves elements as they are
+    if (is_asynchronous(inst.op) || inst.op == Op::source) all = false;  // these move elements as they are
     if (inst.ref == param && info(inst.op).access != Access::none && inst.op != Op::prefetch)
       all = all && inst.op == op;
   });

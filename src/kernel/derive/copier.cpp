@@ -66,13 +66,7 @@ void Copier::copy_tile(const Inst& inst) {
   const auto combine = [&](const std::vector<Value>& low, const std::vector<Value>& high) {
     std::vector<Value> both = low;
     both.insert(both.end(), high.begin(), high.end());
-    set(inst.blocks[0].arguments, both);
-    std::vector<Value> yielded;
-    for (const Inst& inner : inst.blocks[0].insts) {
-      if (inner.op == Op::yield) yielded = now(inner.args);
-      else copy(inner);
-    }
-    return yielded;
+    return copy_function(inst.blocks[0], both);
   };
   switch (inst.op) {
     case Op::constant: return is(b_.constant(inst.type.dtype, inst.number, inst.type.dims));
@@ -97,11 +91,32 @@ void Copier::copy_tile(const Inst& inst) {
     case Op::scan:
       return set(inst.results, inst.blocks.empty() ? std::vector{b_.scan(inst.reducer, a[0], inst.axis, inst.reverse)}
                                                    : b_.scan(combine, a, inst.axis, inst.reverse));
+    case Op::lanes: return is(b_.lanes(inst.lane_op, inst.axis, a[0], a[1], inst.scalar_op));
+    case Op::inline_code: return copy_code(inst, a);
     case Op::alloc: return;
     case Op::print: return b_.print(inst.text, a);
     case Op::assert_: return b_.assert_(a[0], inst.text);
     default: refuse(inst, "has no derivative: give one by custom_function");
   }
+}
+
+/// Copies a block that computes a function of `arguments`; returns its results.
+std::vector<Value> Copier::copy_function(const Block& function, const std::vector<Value>& arguments) {
+  set(function.arguments, arguments);
+  for (const Inst& inst : function.insts) {
+    if (inst.op == Op::yield) return now(inst.args);
+    copy(inst);
+  }
+  return {};
+}
+
+void Copier::copy_code(const Inst& inst, const std::vector<Value>& args) {
+  std::vector<Dtype> dtypes;
+  for (const Value v : inst.results) dtypes.push_back(type(v).dtype);
+  Builder::Counterpart counterpart;
+  if (!inst.blocks.empty())
+    counterpart = [&](const std::vector<Value>& arguments) { return copy_function(inst.blocks[0], arguments); };
+  set(inst.results, b_.inline_code(*inst.code, args, dtypes, inst.type.dims, counterpart));
 }
 
 void Copier::copy_memory(const Inst& inst) {

@@ -46,6 +46,8 @@ class Copier {
  private:
   void copy_memory(const Inst& inst);
   void copy_tile(const Inst& inst);
+  std::vector<Value> copy_function(const Block& function, const std::vector<Value>& arguments);
+  void copy_code(const Inst& inst, const std::vector<Value>& args);
   bool copy_control(const Inst& inst);
 };
 

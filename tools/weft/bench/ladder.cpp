@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "compiler/program.h"
 #include "examples/kernels/ladders/ladder.h"
@@ -24,6 +25,16 @@ struct TimedRung {
   int burst = 1;  // calls in a row, so that short ones are measured
   std::vector<double> ms = {};
   bool any_order = false;  // it adds floats in no order
+  std::string refused = {};  // why it does not run on this device
+
+  /// Runs it for the first time, which compiles it.
+  void begin(const std::vector<array>& inputs, bool cpu_time) {
+    try {
+      time(inputs, cpu_time);
+    } catch (const std::invalid_argument& e) {
+      refused = e.what();
+    }
+  }
 
   void time(const std::vector<array>& inputs, bool cpu_time) {
     const auto runs = [&] {
@@ -59,20 +70,26 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
   constexpr double enough = 30;  // milliseconds of a burst
   constexpr double slow = 2000;  // of a rung that is timed once
   for (TimedRung& t : all) {
-    t.time(ladder.inputs, o.cpu_time);  // compiled here
+    t.begin(ladder.inputs, o.cpu_time);
+    if (!t.refused.empty()) continue;
     if (t.ms[0] < slow) t.ms.clear(), t.time(ladder.inputs, o.cpu_time);
     t.burst = static_cast<int>(std::clamp(enough / t.ms[0], 1.0, 100.0));
   }
   for (int64_t turn = 0; turn < reps_of(o, 9); ++turn)  // in turns: other work of the machine affects all
     for (TimedRung& t : all)
-      if (t.ms[0] < slow) t.time(ladder.inputs, o.cpu_time);
+      if (t.refused.empty() && t.ms[0] < slow) t.time(ladder.inputs, o.cpu_time);
   for (TimedRung& t : all)
     if (t.ms.size() > 1) t.ms.erase(t.ms.begin());
   const double own = all[0].median(), library = all[1].median();
   for (TimedRung& t : all) {
-    const double ms = t.median();
     Row row("ladder_" + ladder.name, o, "float32");
-    row.text("rung", t.name).number("ms", ms);
+    row.text("rung", t.name);
+    if (!t.refused.empty()) {
+      row.text("refused", t.refused).print();
+      continue;
+    }
+    const double ms = t.median();
+    row.number("ms", ms);
     if (ladder.bytes > 0) row.number("GBps", ladder.bytes / ms / 1e6);
     if (ladder.operations > 0) row.number("gflops", ladder.operations / ms / 1e6);
     row.number("compiler_ms", own).number("of_compiler", own / ms).number("of_library", library / ms);

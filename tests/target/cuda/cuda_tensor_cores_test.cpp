@@ -160,6 +160,30 @@ std::vector<RandomCase> finishes() {
   return out;
 }
 
+/// Two sums of products with the same tiles: as they are, and turned. `after`: the first product is no part of a sum
+/// that the loop carries, so that its wait ends within the iteration.
+RandomCase shared_tiles(int64_t rows, int64_t n, int64_t steps, bool after) {
+  return traced(k::trace("shared",
+                         {{k::Use::in, bfloat16, {2 * rows, n}},
+                          {k::Use::in, bfloat16, {steps * n, n}},
+                          {k::Use::out, float32, {2 * rows, n}}},
+                         {1}, [&](std::span<const k::AnyRef> r) {
+                           const k::In<bfloat16_t, 2> a(r[0]), tiles(r[1]);
+                           const k::Out<float, 2> c(r[2]);
+                           const auto left = a(k::ds(0, rows), k::all).load(),
+                                      right = a(k::ds(rows, rows), k::all).load();
+                           k::Mut x = k::zeros<float>({rows, n}), y = k::zeros<float>({rows, n});
+                           k::loop(0, steps * n, n, [&](k::Index i) {
+                             const auto tile = tiles(k::ds(i, n), k::all).load();
+                             x = after ? k::maximum(x, k::dot(left, k::trans(tile)))
+                                       : k::dot(left, k::trans(tile), x.get());
+                             y = k::dot(right, tile, y.get());
+                           });
+                           c(k::ds(0, rows), k::all) = x;
+                           c(k::ds(rows, rows), k::all) = y;
+                         }));
+}
+
 std::vector<RandomCase> language_cases() {
   return {matmul<bfloat16_t>(bfloat16, 72, 88, 104, {}),
           matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}),
@@ -257,6 +281,17 @@ TEST_CASE("a producer copies by TMA what warpgroups multiply, thread by thread")
   for (const RandomCase& c : cases)
     CHECK(cuda::render(expand(c.kernel), "k", {}, hopper).source.find("copied by TMA") != std::string::npos);
   check_near(cases, hopper);
+}
+
+TEST_CASE("a tile that two products read is copied once, thread by thread") {
+  if (!can_run_kernels()) return;
+  const std::vector<RandomCase> cases{shared_tiles(128, 128, 6, false), shared_tiles(128, 128, 6, true),
+                                      shared_tiles(128, 32, 3, false), shared_tiles(64, 48, 2, true)};
+  const std::string by_tma = cuda::render(expand(cases[0].kernel), "k", {}, hopper).source;
+  CHECK(by_tma.find("copied by TMA") != std::string::npos);
+  CHECK(by_tma.find("copy_box(") == by_tma.rfind("copy_box("));
+  check_near(cases, hopper);
+  check_near(cases);
 }
 
 TEST_CASE("a source says what became of each product") {

@@ -259,6 +259,11 @@ class Renderer {
   void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
   void note(const Inst& dot, const std::string& text);
+  // general/share_operands.cpp
+  bool are_products(const Uses& uses, Value v) const;
+  bool only_multiplied(const Uses& uses, Value v) const;
+  bool multiplied_within(const Uses& uses, Value v, const kernel::Block& block) const;
+  void find_last_readers(const Uses& uses);
   // general/choose_warpgroups.cpp, render_warpgroups.cpp
   std::string choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots);
   int64_t bytes_of_stages() const;

@@ -166,7 +166,8 @@ bool Renderer::copied_whole(const Uses& uses, const Inst& load, std::string& why
   const size_t inner = last ? 0 : 1, outer = 1 - inner;
   if (is_local(load.ref)) why = "an operand lies in scratch memory";
   else if (kernel_.params[static_cast<size_t>(load.ref)].written) why = array + " is written";
-  else if (!uses.read_once(load.results[0])) why = fmt::format("what is loaded of {} has other readers", array);
+  else if (!only_multiplied(uses, load.results[0]))
+    why = fmt::format("what is loaded of {} has other readers than products", array);
   else if (load.strides[inner] != 1) why = fmt::format("rows of {} are not contiguous", array);
   else if (!variant_.aligned || load.strides[outer] % per != 0 || divisor(load.args[0]) % per != 0 ||
            load.type.dims[inner] % per != 0)
@@ -183,7 +184,7 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
   out.dtype = type(out.value).dtype;
   bool turned = false;
   const Inst* maker = uses.maker(out.value);
-  if (maker && maker->op == Op::permute && uses.read_once(out.value)) {
+  if (maker && maker->op == Op::permute && type(out.value).rank() == 2 && are_products(uses, out.value)) {
     turned = maker->axes[0] == 1;
     out.value = maker->args[0];
     maker = uses.maker(out.value);
@@ -229,13 +230,18 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
       needed.insert(&i);
       return std::all_of(i.args.begin(), i.args.end(), known);
     };
+    if (!multiplied_within(uses, x->load->results[0], *block)) {
+      why = fmt::format("products of several blocks read a tile of p{}", x->load->ref);
+      continue;
+    }
     if (!std::all_of(x->load->args.begin(), x->load->args.end(), known)) {
       why = fmt::format("where p{} is read depends on what an iteration computes", x->load->ref);
       continue;
     }
     x->ahead = true;
     product.loop = &loop;
-    ring.loads.push_back(x->load->results[0]);
+    if (std::find(ring.loads.begin(), ring.loads.end(), x->load->results[0]) == ring.loads.end())
+      ring.loads.push_back(x->load->results[0]);
     for (const Inst& i : block->insts)
       if (needed.contains(&i) && std::find(ring.scalars.begin(), ring.scalars.end(), &i) == ring.scalars.end())
         ring.scalars.push_back(&i);
@@ -246,9 +252,15 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
 /// Gives copied operands their space: those that are the same in all iterations, then the stages of each loop, as many
 /// as there is room for.
 void Renderer::lay_out_stages(const Uses& uses) {
-  const auto append = [&](Operand& x, int64_t& end) { x.offset = end, end += x.bytes(); };
+  std::map<Value, int64_t> placed;  // by what is loaded: products share it
+  const auto append = [&](Operand& x, int64_t& end) {
+    const auto [at, fresh] = placed.try_emplace(x.load->results[0], end);
+    x.offset = at->second;
+    if (fresh) end += x.bytes();
+  };
+  const auto ring_bytes = [](const Operand& x) { return x.ahead ? x.bytes() : 0; };
   for (auto& [result, product] : products_)
-    if (product.loop && 2 * (product.a.bytes() + product.b.bytes()) > most_ring_bytes) {
+    if (product.loop && 2 * (ring_bytes(product.a) + ring_bytes(product.b)) > most_ring_bytes) {
       rings_of_loops_.erase(product.loop);
       for (auto& [other, same] : products_)
         if (&same != &product && same.loop == product.loop) same.loop = nullptr, same.a.ahead = same.b.ahead = false;
@@ -300,6 +312,7 @@ void Renderer::find_sources(const Uses& uses) {
   }
   if (warpgroups_ > 0) find_in_place(uses);
   lay_out_stages(uses);
+  find_last_readers(uses);
   for (const auto& [result, product] : products_)
     for (const Operand* x : {&product.a, &product.b})
       if (x->load) copied_tiles_[x->load->results[0]] = *x;

@@ -81,17 +81,19 @@ void Renderer::find_producer(const Uses& uses) {
   if (!producer_) return;
   for (const auto& [loop, ring] : rings_of_loops_) {
     int number = 0;
-    for (const Value v : ring.loads)
+    for (const Value v : ring.loads) {
       for (auto& [result, product] : products_)
         for (Operand* x : {&product.a, &product.b}) {
           if (!x->load || x->load->results[0] != v) continue;
           const TensorCopy map{x->load->ref, x->dtype, x->load->strides[x->lines_last ? 1 : 0], x->lines,
                                x->panel * x->per()};
           const auto known = std::find(maps_.begin(), maps_.end(), map);
-          x->barrier = number++, x->map = static_cast<int>(known - maps_.begin());
+          x->barrier = number, x->map = static_cast<int>(known - maps_.begin());
           if (known == maps_.end()) maps_.push_back(map);
           copied_tiles_[v] = *x;
         }
+      ++number;
+    }
     barriers_ = number;
   }
   barrier_offset_ = stage_bytes_;
@@ -171,12 +173,12 @@ std::string Renderer::before_slot(const Inst& loop) const {
   return fmt::format("(slot == 0 ? {} : slot - 1)", rings_of_loops_.at(&loop).stages - 1);
 }
 
-/// Lets the producer refill what a product has read.
+/// Lets the producer refill what a product has read, and no product reads after it.
 void Renderer::release(const Product& p, const std::string& slot) {
   std::string arrivals;
   for (const Operand* x : {&p.a, &p.b})
-    if (x->ahead) arrivals += fmt::format("{}barrier_arrive({})", arrivals.empty() ? "" : ", ", empty(*x, slot));
-  add(fmt::format("if ((t & 31) == 0) {};", arrivals));
+    if (x->last) arrivals += fmt::format("{}barrier_arrive({})", arrivals.empty() ? "" : ", ", empty(*x, slot));
+  if (!arrivals.empty()) add(fmt::format("if ((t & 31) == 0) {};", arrivals));
 }
 
 }  // namespace weft::target::cuda

@@ -1,0 +1,98 @@
+#pragma once
+// Softmax attention by online softmax (Dao, 2022; 2023), and its derivative, as kernels of the kernel language: memory
+// for rows, none for scores.
+//
+//   t = score(scale · q kᵀ) (+ mask), -inf where hidden; l = log Σ exp t, p = exp(t - l), o = p v
+//   delta = Σ g o, ds = p (g vᵀ - delta) · score', dq = scale · ds k, dk = scale · dsᵀ q, dv = pᵀ g
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "weft/kernel.h"
+
+namespace weft::kernels {
+
+/// Where an array lies: element (batch…, row, column) at offset + Σ index · stride of a buffer, in elements. What has
+/// an entry a row has no columns. Buffers are numbered by the caller; -1: the array is absent.
+struct AttentionArray {
+  int buffer = -1;
+  Dtype dtype = float32;
+  int64_t offset = 0;
+  std::vector<int64_t> batch;
+  int64_t row = 0, column = 0;
+  explicit operator bool() const { return buffer >= 0; }
+};
+
+/// Which scores a tile has: the queries and the keys, which broadcast to its shape (either may run along rows), and the
+/// index along each batch axis.
+struct ScorePlace {
+  k::Tile<k::i32, 2> query, key;
+  std::vector<k::Index> batch;
+};
+
+/// A function of the scaled scores, by tiles of them; hidden ones become -inf. `cotangent` gives that of the scores
+/// from the scores and the cotangent of the result; null where it is the same.
+struct ScoreFunction {
+  using Scores = k::Tile<float, 2>;
+  std::function<Scores(const Scores& s, const ScorePlace& place)> value;
+  std::function<Scores(const Scores& s, const Scores& cotangent, const ScorePlace& place)> cotangent;
+};
+/// Returns cap · tanh(s / cap).
+ScoreFunction soft_cap(double cap);
+/// Returns s - 2^(-8 (head + 1) / heads) · |query - key|, the head being the index along batch axis `axis` (ALiBi).
+ScoreFunction alibi(size_t axis, int64_t heads);
+
+/// Attention: q [batch…, queries, width], k [batch…, keys, width], v [batch…, keys, value_width]. Heads that share keys
+/// have stride 0 in k and v.
+struct Attention {
+  static constexpr int64_t all = std::numeric_limits<int64_t>::max();
+  Dtype dtype = bfloat16;  // float16, bfloat16 or float32
+  bool tf32 = false;       // products of float32 round their operands
+  std::vector<int64_t> batch;
+  int64_t queries = 0, keys = 0, width = 0, value_width = 0;
+  double scale = 1;
+  // Query i sees the keys from i - before to i + after; causal: after = keys - queries.
+  int64_t before = all, after = all;
+  ScoreFunction score;
+  AttentionArray q, k, v;
+  AttentionArray mask;  // [queries, keys], bool or floats; or an integer, the number of keys that are seen
+  AttentionArray o, lse;
+  AttentionArray g, delta;  // of the derivative: the cotangent of o, and sums of rows, in float32
+  AttentionArray dq, dk, dv;
+};
+
+/// What blocks are chosen by. `warpgroups`: products are multiplied by groups of 128 threads (wgmma).
+struct AttentionLimits {
+  int64_t shared_bytes = 0;  // of a program
+  bool warpgroups = false;
+};
+
+/// Rows that a program, and an iteration of its loop, take.
+struct AttentionBlocks {
+  int64_t queries = 0, keys = 0;
+  friend bool operator==(const AttentionBlocks&, const AttentionBlocks&) = default;
+};
+AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits);
+AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits);
+/// Returns the blocks of dK and dV; of queries 0 where the sums of both do not fit into registers together.
+AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv);
+
+/// A kernel, and the buffer of each of its parameters.
+struct AttentionKernel {
+  k::Program program;
+  std::vector<int> buffers;
+};
+/// Writes o, and lse where it is present.
+AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blocks);
+/// Writes delta from o and g.
+AttentionKernel attention_delta(const Attention& a);
+/// Writes dq from q, k, v, mask, lse, g and delta.
+AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blocks);
+/// Writes those of dk and dv that are present. What has stride 0 along a batch axis is summed over it.
+AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks);
+
+/// Returns all kernels of the derivative in their order: delta, then those of the cotangents that are present.
+std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits);
+
+}  // namespace weft::kernels

@@ -1,0 +1,198 @@
+// The derivative of attention. Probabilities are computed again, from the scores and the logarithm of each row's sum,
+// once by rows for dQ and once by columns for dK and dV: so every sum is in one program, in one order.
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/attention_tiles.h"
+
+namespace weft::kernels {
+
+using k::Index;
+using Scores = k::Tile<float, 2>;
+
+namespace {
+
+std::vector<Index> batch_ids(const Attention& a) {
+  std::vector<Index> out;
+  for (size_t axis = 0; axis < a.batch.size(); ++axis) out.push_back(k::program_id(static_cast<int>(axis)));
+  return out;
+}
+
+using Uses = std::vector<AttentionParams::Use>;
+
+/// Returns what both kernels read.
+Uses operands(const Attention& a) {
+  const bool one = a.mask && is_integer(a.mask.dtype);
+  return {{&a.q, a.queries, a.width},       {&a.k, a.keys, a.width},
+          {&a.v, a.keys, a.value_width},    {&a.mask, one ? 1 : a.queries, one ? 1 : a.keys},
+          {&a.g, a.queries, a.value_width}, {&a.lse, a.queries, 0},
+          {&a.delta, a.queries, 0}};
+}
+
+Scores probabilities(const AttentionFrame& f, const Scores& products, const Scores& lse, const ScoreBlock& block) {
+  return k::exp2(k::fma(logits_of(f, products, block), exponent_of(f.a), -lse));
+}
+
+template <class T>
+void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
+  const Attention& a = f.a;
+  const int64_t n = blocks.queries;
+  const auto q = f.rows<T>(a.q, first, n, a.queries, a.width), g = f.rows<T>(a.g, first, n, a.queries, a.value_width);
+  const auto lse = k::col(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e),
+             delta = k::col(f.entries(a.delta, first, n, a.queries, 0));
+  k::Mut sum = k::zeros<float>({n, padded_width(a.width)});
+  const auto add = [&](bool bounded) {
+    return [&, bounded](Index at) {
+      const ScoreBlock block{first, at, blocks, false, bounded};
+      const auto keys = f.rows<T>(a.k, at, blocks.keys, a.keys, a.width),
+                 values = f.rows<T>(a.v, at, blocks.keys, a.keys, a.value_width);
+      const Scores s = multiplied<T>(a, q, k::trans(keys)), dp = multiplied<T>(a, g, k::trans(values));
+      const Scores ds = cotangent_of(f, s, probabilities(f, s, lse, block) * (dp - delta), block);
+      sum = multiplied<T>(a, k::cast<T>(ds), keys, sum.get());
+    };
+  };
+  const KeyRange range = keys_seen(a, first, blocks);
+  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(false));
+  if (range.any_bounded) k::loop(range.whole, range.end, blocks.keys, add(true));
+  f.store<T>(a.dq, first, a.queries, a.width, sum * a.scale);
+}
+
+/// The sums of a block of keys.
+struct KeySums {
+  k::Mut<float, 2> k, v;
+};
+
+template <class T>
+void add_queries(const AttentionFrame& f, const k::Tile<T, 2>& keys, const k::Tile<T, 2>& values, KeySums& sums,
+                 const ScoreBlock& block) {
+  const Attention& a = f.a;
+  const int64_t n = block.size.queries;
+  const auto q = f.rows<T>(a.q, block.query, n, a.queries, a.width),
+             g = f.rows<T>(a.g, block.query, n, a.queries, a.value_width);
+  // Queries behind the last one see nothing: their sum is infinite.
+  const auto lse = k::row(f.entries(a.lse, block.query, n, a.queries, INFINITY) * log2_e);
+  const Scores s = multiplied<T>(a, keys, k::trans(q));
+  const Scores p = probabilities(f, s, lse, block);
+  if (a.dv) sums.v = multiplied<T>(a, k::cast<T>(p), g, sums.v.get());
+  if (!a.dk) return;
+  const auto delta = k::row(f.entries(a.delta, block.query, n, a.queries, 0));
+  const Scores dp = multiplied<T>(a, values, k::trans(g));
+  sums.k = multiplied<T>(a, k::cast<T>(cotangent_of(f, s, p * (dp - delta), block)), q, sums.k.get());
+}
+
+/// Whether programs sum over a batch axis: what they write is the same for all of its indices.
+bool summed(const Attention& a, size_t axis) {
+  const AttentionArray& x = a.dk ? a.dk : a.dv;
+  return a.batch[axis] > 1 && x.batch[axis] == 0;
+}
+
+template <class T>
+void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
+  const Attention& a = f.a;
+  // Keys and values are those of index 0 along axes that are summed over, for which queries differ.
+  const auto own = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
+             values = f.rows<T>(a.v, first, blocks.keys, a.keys, a.value_width);
+  KeySums sums{k::zeros<float>({blocks.keys, a.dk ? padded_width(a.width) : 1}),
+               k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1})};
+  const QueryRange range = queries_seeing(a, first, blocks);
+  const auto add = [&](bool bounded) {
+    return [&, bounded](Index at) { add_queries<T>(f, own, values, sums, {at, first, blocks, true, bounded}); };
+  };
+  const auto all = [&] {
+    if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), blocks.queries, add(true));
+    if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(false));
+  };
+  const std::function<void(size_t)> nest = [&](size_t axis) {
+    if (axis == a.batch.size()) return all();
+    if (!summed(a, axis)) return nest(axis + 1);
+    const Index before = f.batch[axis];
+    k::loop(0, a.batch[axis], 1, [&](Index i) {
+      f.batch[axis] = i;
+      nest(axis + 1);
+    });
+    f.batch[axis] = before;
+  };
+  nest(0);
+  if (a.dk) f.store<T>(a.dk, first, a.keys, a.width, sums.k * a.scale);
+  if (a.dv) f.store<T>(a.dv, first, a.keys, a.value_width, sums.v.get());
+}
+
+template <class T>
+void deltas(const AttentionFrame& f, const Index& first, int64_t rows) {
+  const Attention& a = f.a;
+  const auto o = f.rows<T>(a.o, first, rows, a.queries, a.value_width),
+             g = f.rows<T>(a.g, first, rows, a.queries, a.value_width);
+  f.store_entries(a.delta, first, a.queries, k::sum(k::cast<float>(o) * k::cast<float>(g), 1));
+}
+
+}  // namespace
+
+AttentionKernel attention_delta(const Attention& a) {
+  check_attention(a, "attention_delta");
+  constexpr int64_t rows = 32;
+  const AttentionParams params(
+      a, {{&a.delta, a.queries, 0, true}, {&a.o, a.queries, a.value_width}, {&a.g, a.queries, a.value_width}});
+  k::Grid grid(a.batch.begin(), a.batch.end());
+  grid.emplace_back(k::cdiv(a.queries, rows));
+  return {k::trace("attention_delta", params.params(), grid,
+                   [&](std::span<const k::AnyRef> refs) {
+                     const AttentionFrame f(a, params, refs, batch_ids(a));
+                     const Index first = k::program_id(static_cast<int>(a.batch.size())) * rows;
+                     with_element(a.dtype, [&]<class T>() { deltas<T>(f, first, rows); });
+                   }),
+          params.buffers()};
+}
+
+AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blocks) {
+  check_attention(a, "attention_queries");
+  Uses uses{{&a.dq, a.queries, a.width, true}};
+  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
+  const AttentionParams params(a, uses);
+  k::Grid grid(a.batch.begin(), a.batch.end());
+  const int64_t count = k::cdiv(a.queries, blocks.queries);
+  grid.emplace_back(count);
+  return {k::trace("attention_queries", params.params(), grid,
+                   [&](std::span<const k::AnyRef> refs) {
+                     const AttentionFrame f(a, params, refs, batch_ids(a));
+                     const Index number = k::program_id(static_cast<int>(a.batch.size()));
+                     const Index block = a.after == Attention::all ? number : count - 1 - number;
+                     with_element(a.dtype, [&]<class T>() { queries<T>(f, block * blocks.queries, blocks); });
+                   }),
+          params.buffers()};
+}
+
+AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks) {
+  check_attention(a, "attention_keys");
+  Uses uses{{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
+  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
+  const AttentionParams params(a, uses);
+  k::Grid grid;
+  for (size_t axis = 0; axis < a.batch.size(); ++axis) grid.emplace_back(summed(a, axis) ? 1 : a.batch[axis]);
+  grid.emplace_back(k::cdiv(a.keys, blocks.keys));
+  return {k::trace("attention_keys", params.params(), grid,
+                   [&](std::span<const k::AnyRef> refs) {
+                     AttentionFrame f(a, params, refs, batch_ids(a));
+                     const Index first = k::program_id(static_cast<int>(a.batch.size())) * blocks.keys;
+                     with_element(a.dtype, [&]<class T>() { keys<T>(f, first, blocks); });
+                   }),
+          params.buffers()};
+}
+
+std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits) {
+  std::vector<AttentionKernel> out;
+  if (a.dq || a.dk) out.push_back(attention_delta(a));
+  if (a.dq) out.push_back(attention_queries(a, queries_blocks(a, limits)));
+  if (!a.dk && !a.dv) return out;
+  const AttentionBlocks both = keys_blocks(a, limits, static_cast<bool>(a.dk), static_cast<bool>(a.dv));
+  if (both.queries > 0) {
+    out.push_back(attention_keys(a, both));
+    return out;
+  }
+  Attention of_keys = a, of_values = a;
+  of_keys.dv = {}, of_values.dk = {};
+  out.push_back(attention_keys(of_keys, keys_blocks(a, limits, true, false)));
+  out.push_back(attention_keys(of_values, keys_blocks(a, limits, false, true)));
+  return out;
+}
+
+}  // namespace weft::kernels

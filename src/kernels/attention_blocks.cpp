@@ -1,0 +1,62 @@
+// Chooses the blocks of attention by what programs hold: sums and scores in registers; in shared memory the operands
+// that stay, and two stages of those that a loop copies ahead.
+#include "kernels/attention.h"
+#include "kernels/attention_tiles.h"
+
+namespace weft::kernels {
+
+namespace {
+
+constexpr int64_t most_registers = 200;       // of a thread, for accumulators: addresses and the like take the others
+constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
+
+/// What a program of `rows` rows holds while its loop goes on by `step` rows.
+struct Footprint {
+  int64_t rows = 0, step = 0;
+  int64_t sums = 0;               // columns of the accumulators that the loop carries
+  int64_t scores = 1;             // tiles of scores that live together
+  int64_t stays = 0, copied = 0;  // columns of what stays in shared memory, and of what the loop copies
+};
+
+bool fits(const Footprint& f, const Attention& a, const AttentionLimits& limits) {
+  const int64_t threads = limits.warpgroups && a.dtype.size() == 2 ? 2 * f.rows : f.rows;
+  const int64_t registers = f.rows * (f.sums + f.scores * f.step) / threads;
+  const int64_t bytes = (f.rows * f.stays + 2 * f.step * f.copied) * a.dtype.size();
+  return registers <= most_registers && bytes + reserved_bytes <= limits.shared_bytes;
+}
+
+bool by_tensor_cores(const Attention& a) { return a.dtype.size() == 2 || a.tf32; }
+
+/// Returns rows and step of the first that fit, large ones first; zeros where none do.
+std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& limits, int64_t rows, Footprint f) {
+  if (!by_tensor_cores(a)) return {32, 32};
+  for (f.rows = rows <= 64 ? 64 : 128; f.rows >= 32; f.rows /= 2)
+    for (f.step = 128; f.step >= 32; f.step /= 2)
+      if (fits(f, a, limits)) return {f.rows, f.step};
+  return {0, 0};
+}
+
+}  // namespace
+
+AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  const auto [rows, step] = largest(a, limits, a.queries, {.sums = v, .stays = w, .copied = w + v});
+  return rows > 0 ? AttentionBlocks{rows, step} : AttentionBlocks{32, 32};
+}
+
+AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  const auto [rows, step] = largest(a, limits, a.queries, {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
+  return rows > 0 ? AttentionBlocks{rows, step} : AttentionBlocks{32, 32};
+}
+
+AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  const auto [rows, step] =
+      largest(a, limits, a.keys,
+              {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v});
+  if (rows == 0) return dk && dv ? AttentionBlocks{0, 0} : AttentionBlocks{32, 32};
+  return {step, rows};
+}
+
+}  // namespace weft::kernels

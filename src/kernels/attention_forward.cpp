@@ -1,0 +1,86 @@
+// Attention forward: a block of queries a program, the keys in blocks, one after another.
+#include <cmath>
+
+#include "kernels/attention.h"
+#include "kernels/attention_tiles.h"
+
+namespace weft::kernels {
+
+using k::Index;
+using Scores = k::Tile<float, 2>;
+
+namespace {
+
+/// What a program keeps of its rows: the maximum of their logits times the exponent, the sum of their exponentials, and
+/// the sum of values by them.
+struct Rows {
+  k::Mut<float, 1> most, total;
+  k::Mut<float, 2> sum;
+};
+
+template <class T>
+void add_keys(const AttentionFrame& f, const k::Tile<T, 2>& queries, Rows& rows, const ScoreBlock& block) {
+  const Attention& a = f.a;
+  const auto keys = f.rows<T>(a.k, block.key, block.size.keys, a.keys, a.width);
+  const Scores t = logits_of(f, multiplied<T>(a, queries, k::trans(keys)), block);
+  const double exponent = exponent_of(a);
+  const auto larger = k::maximum(rows.most, k::max(t, 1) * exponent);
+  // Where no key was seen, exponentials are 0 and not NaN.
+  const k::Tile<float, 1> base = may_hide_rows(a) ? k::where(larger == -INFINITY, 0.0, larger) : larger;
+  const auto p = k::exp2(k::fma(t, exponent, -k::col(base)));
+  const auto shrink = k::exp2(rows.most - base);
+  rows.total = rows.total * shrink + k::sum(p, 1);
+  const auto values = f.rows<T>(a.v, block.key, block.size.keys, a.keys, a.value_width);
+  rows.sum = rows.sum * k::col(shrink) + multiplied<T>(a, k::cast<T>(p), values);
+  rows.most = larger;
+}
+
+template <class T>
+void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
+  const Attention& a = f.a;
+  const auto queries = f.rows<T>(a.q, first, blocks.queries, a.queries, a.width);
+  Rows rows{k::full<float>({blocks.queries}, -INFINITY), k::zeros<float>({blocks.queries}),
+            k::zeros<float>({blocks.queries, padded_width(a.value_width)})};
+  const KeyRange range = keys_seen(a, first, blocks);
+  const auto add = [&](bool bounded) {
+    return [&, bounded](Index at) { add_keys<T>(f, queries, rows, {first, at, blocks, false, bounded}); };
+  };
+  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(false));
+  if (range.any_bounded) k::loop(range.whole, range.end, blocks.keys, add(true));
+  const k::Tile<float, 1> total = rows.total.get();
+  const auto nothing = total == 0.0;
+  const auto share = 1.0f / k::where(nothing, 1.0, total);
+  f.store<T>(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
+  if (a.lse)
+    f.store_entries(a.lse, first, a.queries, k::where(nothing, INFINITY, (rows.most + k::log2(total)) * (1 / log2_e)));
+}
+
+}  // namespace
+
+AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blocks) {
+  check_attention(a, "attention_forward");
+  const bool one = a.mask && is_integer(a.mask.dtype);
+  const AttentionParams params(a, {{&a.o, a.queries, a.value_width, true},
+                                   {&a.lse, a.queries, 0, true},
+                                   {&a.q, a.queries, a.width},
+                                   {&a.k, a.keys, a.width},
+                                   {&a.v, a.keys, a.value_width},
+                                   {&a.mask, one ? 1 : a.queries, one ? 1 : a.keys}});
+  k::Grid grid(a.batch.begin(), a.batch.end());
+  const int64_t count = k::cdiv(a.queries, blocks.queries);
+  grid.emplace_back(count);
+  return {k::trace("attention", params.params(), grid,
+                   [&](std::span<const k::AnyRef> refs) {
+                     std::vector<Index> batch;
+                     for (size_t axis = 0; axis < a.batch.size(); ++axis)
+                       batch.push_back(k::program_id(static_cast<int>(axis)));
+                     const Index number = k::program_id(static_cast<int>(a.batch.size()));
+                     // Of causal attention the long rows come first.
+                     const Index block = a.after == Attention::all ? number : count - 1 - number;
+                     const AttentionFrame f(a, params, refs, std::move(batch));
+                     with_element(a.dtype, [&]<class T>() { forward<T>(f, block * blocks.queries, blocks); });
+                   }),
+          params.buffers()};
+}
+
+}  // namespace weft::kernels

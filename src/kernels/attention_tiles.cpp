@@ -1,0 +1,186 @@
+#include "kernels/attention_tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace weft::kernels {
+
+using k::Index;
+using Scores = k::Tile<float, 2>;
+
+void check_attention(const Attention& a, const char* what) {
+  if (a.dtype != bfloat16 && a.dtype != float16 && a.dtype != float32)
+    throw_invalid(
+        what, fmt::format("it computes float16, bfloat16 and float32, not {}: cast the operands", dtype_name(a.dtype)));
+  if (a.queries < 1 || a.keys < 1 || a.width < 1 || a.value_width < 1)
+    throw_invalid(what, fmt::format("needs queries, keys and columns, got q [{}, {}] and v [{}, {}]", a.queries,
+                                    a.width, a.keys, a.value_width));
+  for (const AttentionArray* x : {&a.q, &a.k, &a.v, &a.mask, &a.o, &a.lse, &a.g, &a.delta, &a.dq, &a.dk, &a.dv})
+    if (*x && x->batch.size() != a.batch.size())
+      throw_invalid(what, fmt::format("an array has strides for {} batch axes of {}: give one for each",
+                                      x->batch.size(), a.batch.size()));
+}
+
+AttentionParams::AttentionParams(const Attention& a, const std::vector<Use>& uses) {
+  for (const Use& use : uses) {
+    const AttentionArray& x = *use.array;
+    if (!x) continue;
+    int64_t reach = x.offset + 1;
+    const auto extend = [&](int64_t extent, int64_t stride) { reach += std::max<int64_t>(0, (extent - 1) * stride); };
+    for (size_t axis = 0; axis < a.batch.size(); ++axis) extend(a.batch[axis], x.batch[axis]);
+    extend(use.rows, x.row);
+    if (use.columns > 0) extend(use.columns, x.column);
+    const auto found = std::find(buffers_.begin(), buffers_.end(), x.buffer);
+    if (found == buffers_.end()) {
+      buffers_.push_back(x.buffer);
+      // What is written may be parts of a larger array: the rest stays.
+      params_.push_back({use.written ? k::Use::in_out : k::Use::in, x.dtype, {reach}});
+      continue;
+    }
+    k::Param& p = params_[static_cast<size_t>(found - buffers_.begin())];
+    p.dims[0] = std::max(p.dims[0], reach);
+  }
+}
+
+size_t AttentionParams::of(const AttentionArray& array) const {
+  return static_cast<size_t>(std::find(buffers_.begin(), buffers_.end(), array.buffer) - buffers_.begin());
+}
+
+k::AnyRef AttentionFrame::view(const AttentionArray& x, int64_t rows, int64_t columns) const {
+  k::AnyRef out = refs_[params_.of(x)];
+  out.offset = x.offset;
+  out.dims = a.batch, out.strides = x.batch;
+  out.dims.push_back(rows), out.strides.push_back(x.row);
+  if (columns > 0) out.dims.push_back(columns), out.strides.push_back(x.column);
+  return out;
+}
+
+std::vector<k::Span> AttentionFrame::batch_spans() const {
+  std::vector<k::Span> out;
+  for (const Index& i : batch) out.push_back({.start = i.any(), .squeezed = true});
+  return out;
+}
+
+std::vector<k::Span> AttentionFrame::spans(const Index& first, int64_t count, int64_t columns) const {
+  std::vector<k::Span> out = batch_spans();
+  out.push_back({.start = first.any(), .size = count});
+  if (columns > 0) out.push_back({.size = padded_width(columns)});
+  return out;
+}
+
+k::Tile<float, 1> AttentionFrame::entries(const AttentionArray& x, const Index& first, int64_t count, int64_t total,
+                                          double other) const {
+  return k::Tile<float, 1>(k::load(view(x, total, 0), spans(first, count, 0), {.other = other}));
+}
+
+void AttentionFrame::store_entries(const AttentionArray& x, const Index& first, int64_t total,
+                                   const k::Tile<float, 1>& values) const {
+  k::store(view(x, total, 0), spans(first, values.dim(0), 0), values.any());
+}
+
+bool may_hide_rows(const Attention& a) { return a.mask || a.score.value || a.before != Attention::all || a.after < 0; }
+
+namespace {
+
+bool adds_mask(const Attention& a) { return a.mask && is_float(a.mask.dtype); }
+
+/// Returns whether logits are the products as they are.
+bool keeps_products(const Attention& a) { return !a.score.value && !adds_mask(a) && a.scale > 0; }
+
+k::Tile<k::i32, 2> positions(const Index& first, int64_t count, bool along_rows) {
+  const auto at = k::cast<k::i32>(first) + k::arange<k::i32>(count);
+  return along_rows ? k::col(at) : k::row(at);
+}
+
+/// Returns a tile of the mask.
+k::Any masks(const AttentionFrame& f, const ScoreBlock& b) {
+  std::vector<k::Span> spans = f.batch_spans();
+  k::AnyRef mask = f.view(f.a.mask, f.a.queries, f.a.keys);
+  const k::Span queries{.start = b.query.any(), .size = b.size.queries},
+      keys{.start = b.key.any(), .size = b.size.keys};
+  spans.push_back(b.keys_first ? keys : queries), spans.push_back(b.keys_first ? queries : keys);
+  if (b.keys_first) {
+    const size_t rank = mask.dims.size();
+    std::swap(mask.dims[rank - 2], mask.dims[rank - 1]), std::swap(mask.strides[rank - 2], mask.strides[rank - 1]);
+  }
+  return k::load(mask, spans);
+}
+
+ScorePlace place_of(const AttentionFrame& f, const ScoreBlock& b) {
+  return {positions(b.query, b.size.queries, !b.keys_first), positions(b.key, b.size.keys, b.keys_first), f.batch};
+}
+
+/// Hides what is outside of what a query sees.
+Scores hidden(const AttentionFrame& f, const Scores& t, const ScoreBlock& b) {
+  const Attention& a = f.a;
+  const ScorePlace at = place_of(f, b);
+  Scores out = t;
+  const auto hide = [&](const k::Tile<bool, 2>& seen) { out = k::where(seen, out, -INFINITY); };
+  if (b.bounded && a.keys % b.size.keys != 0) hide(at.key < static_cast<int32_t>(a.keys));
+  if (b.bounded && a.after != Attention::all) hide(at.key <= at.query + static_cast<int32_t>(a.after));
+  if (b.bounded && a.before != Attention::all) hide(at.query - static_cast<int32_t>(a.before) <= at.key);
+  if (!a.mask || adds_mask(a)) return out;
+  if (a.mask.dtype == bool_) {
+    hide(k::Tile<bool, 2>(masks(f, b)));
+  } else {
+    std::vector<k::Span> one = f.batch_spans();
+    one.push_back({.squeezed = true}), one.push_back({.squeezed = true});
+    const k::Any count = k::cast(k::load(f.view(a.mask, 1, 1), one), int32);
+    hide(at.key < k::Tile<k::i32, 2>(k::broadcast_to(count, at.key.any().dims())));
+  }
+  return out;
+}
+
+}  // namespace
+
+double exponent_of(const Attention& a) { return keeps_products(a) ? a.scale * log2_e : log2_e; }
+
+Scores logits_of(const AttentionFrame& f, const Scores& products, const ScoreBlock& b) {
+  Scores t = products;
+  if (!keeps_products(f.a)) t = t * f.a.scale;
+  if (f.a.score.value) t = f.a.score.value(t, place_of(f, b));
+  if (adds_mask(f.a)) t = t + Scores(k::cast(masks(f, b), float32));
+  return hidden(f, t, b);
+}
+
+Scores cotangent_of(const AttentionFrame& f, const Scores& products, const Scores& cotangent, const ScoreBlock& b) {
+  if (!f.a.score.cotangent) return cotangent;
+  return f.a.score.cotangent(products * f.a.scale, cotangent, place_of(f, b));
+}
+
+KeyRange keys_seen(const Attention& a, const Index& first, const AttentionBlocks& blocks) {
+  const int64_t block = blocks.keys;
+  const Index none = 0, keys = a.keys, last = first + (blocks.queries - 1);
+  KeyRange out{none, Index(a.keys / block * block), keys, a.keys >= block, a.keys % block != 0};
+  if (a.after != Attention::all) {
+    out.end = k::minimum(last + (a.after + 1), keys);
+    out.whole = k::maximum(k::floordiv(k::minimum(first + (a.after + 1), keys), block), 0) * block;
+    out.any_bounded = true;
+  }
+  if (a.before == Attention::all) return out;
+  // A window is narrow: all of its blocks are bounded.
+  out.begin = k::floordiv(k::maximum(first - a.before, 0), block) * block;
+  out.whole = out.begin, out.any_whole = false, out.any_bounded = true;
+  return out;
+}
+
+QueryRange queries_seeing(const Attention& a, const Index& first, const AttentionBlocks& blocks) {
+  const int64_t block = blocks.queries;
+  const Index none = 0, queries = a.queries, last = first + (blocks.keys - 1);
+  QueryRange out{none, none, queries, true, false};
+  if (a.after != Attention::all) {
+    out.begin = k::floordiv(k::maximum(first - a.after, 0), block) * block;
+    out.whole = k::floordiv(k::maximum(last - a.after, 0) + (block - 1), block) * block;
+    out.any_bounded = true;
+  }
+  if (a.before == Attention::all) return out;
+  out.end = k::minimum(last + (a.before + 1), queries);
+  out.whole = queries, out.any_whole = false, out.any_bounded = true;
+  return out;
+}
+
+}  // namespace weft::kernels

@@ -1,0 +1,127 @@
+#pragma once
+// What the kernels of attention share: their parameters, tiles of their arrays, and scores.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/number.h"
+#include "kernels/attention.h"
+
+namespace weft::kernels {
+
+constexpr double log2_e = 1.4426950408889634;
+
+/// Returns columns as tiles have them: tensor cores multiply 16 at a time.
+inline int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
+
+/// The parameters of a kernel: the buffers of the arrays that it reads and writes, each once.
+class AttentionParams {
+ public:
+  struct Use {
+    const AttentionArray* array;
+    int64_t rows, columns;  // columns 0: an entry a row
+    bool written = false;
+  };
+  AttentionParams(const Attention& a, const std::vector<Use>& uses);
+  const std::vector<k::Param>& params() const { return params_; }
+  const std::vector<int>& buffers() const { return buffers_; }
+  /// Returns the parameter of an array.
+  size_t of(const AttentionArray& array) const;
+
+ private:
+  std::vector<k::Param> params_;
+  std::vector<int> buffers_;
+};
+
+/// A program: tiles of the matrices of one batch index.
+class AttentionFrame {
+ public:
+  /// `batch`: the index along each batch axis.
+  AttentionFrame(const Attention& a, const AttentionParams& params, std::span<const k::AnyRef> refs,
+                 std::vector<k::Index> batch)
+      : a(a), params_(params), refs_(refs), batch(std::move(batch)) {}
+
+  /// Returns `count` rows from `first` on; zeros where there are none.
+  template <class T>
+  k::Tile<T, 2> rows(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
+                     int64_t columns) const {
+    return k::Tile<T, 2>(k::load(view(x, total, columns), spans(first, count, columns)));
+  }
+  template <class T>
+  void store(const AttentionArray& x, const k::Index& first, int64_t total, int64_t columns,
+             const k::Tile<float, 2>& tile) const {
+    k::store(view(x, total, columns), spans(first, tile.dim(0), columns), k::cast<T>(tile).any());
+  }
+  /// Returns entries of rows, `other` where there are none.
+  k::Tile<float, 1> entries(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
+                            double other) const;
+  void store_entries(const AttentionArray& x, const k::Index& first, int64_t total,
+                     const k::Tile<float, 1>& values) const;
+  /// Returns the view of an array; columns 0: of entries.
+  k::AnyRef view(const AttentionArray& x, int64_t rows, int64_t columns) const;
+  /// Returns the subscripts of the batch axes.
+  std::vector<k::Span> batch_spans() const;
+
+  const Attention& a;
+
+ private:
+  std::vector<k::Span> spans(const k::Index& first, int64_t count, int64_t columns) const;
+  const AttentionParams& params_;
+  std::span<const k::AnyRef> refs_;
+
+ public:
+  std::vector<k::Index> batch;
+};
+
+/// A tile of scores: of queries and keys from some on. `keys_first`: it is [keys, queries]. `bounded`: keys behind the
+/// last one, or outside of what queries see, may be in it.
+struct ScoreBlock {
+  k::Index query, key;
+  AttentionBlocks size;
+  bool keys_first = false, bounded = false;
+};
+
+/// Returns a number such that exp2(logits · exponent) = exp(t): where nothing but the scale changes scores, it is left
+/// to the exponent.
+double exponent_of(const Attention& a);
+/// Returns logits of products q kᵀ; hidden ones are -inf.
+k::Tile<float, 2> logits_of(const AttentionFrame& frame, const k::Tile<float, 2>& products, const ScoreBlock& block);
+/// Returns the cotangent of scale · q kᵀ from that of the logits.
+k::Tile<float, 2> cotangent_of(const AttentionFrame& frame, const k::Tile<float, 2>& products,
+                               const k::Tile<float, 2>& cotangent, const ScoreBlock& block);
+/// Returns whether a query may see no key, or none in the first blocks.
+bool may_hide_rows(const Attention& a);
+
+/// Returns a·b + c; without c the sum begins at 0.
+template <class T>
+k::Tile<float, 2> multiplied(const Attention& a, const k::Tile<T, 2>& x, const k::Tile<T, 2>& y,
+                             const k::Tile<float, 2>& c = {}) {
+  return k::Tile<float, 2>(k::dot(x.any(), y.any(), c.any(), a.tf32 ? k::Precision::tf32 : k::Precision::exact));
+}
+
+/// The keys that queries `first` to `first + count - 1` see: from `begin` on, all of them up to `whole`, some of them
+/// up to `end`. `begin` and `whole` are multiples of `block`.
+struct KeyRange {
+  k::Index begin, whole, end;
+  bool any_whole = false, any_bounded = false;
+};
+KeyRange keys_seen(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
+/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`.
+struct QueryRange {
+  k::Index begin, whole, end;
+  bool any_whole = false, any_bounded = false;
+};
+QueryRange queries_seeing(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
+
+/// Calls f<T>() for the C++ type of a dtype.
+template <class F>
+auto with_element(Dtype t, const F& f) {
+  if (t == bfloat16) return f.template operator()<k::bf16>();
+  if (t == float16) return f.template operator()<k::f16>();
+  return f.template operator()<float>();
+}
+
+/// Throws std::invalid_argument where the attention has no kernel.
+void check_attention(const Attention& a, const char* what);
+
+}  // namespace weft::kernels

@@ -1,0 +1,183 @@
+// Attention's kernels against float64, in the interpreter, and thread by thread as they are rendered for a GPU.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "kernel/expand/expand.h"
+#include "kernels/attention_case.h"
+#include "target/cuda/codegen/render.h"
+#include "target/cuda/host_kernels.h"
+
+using namespace weft;
+using namespace weft::test;
+using kernels::AttentionKernel;
+using kernels::AttentionLimits;
+
+namespace {
+
+using Run = std::function<void(const AttentionKernel&, std::vector<AttentionBuffer>&)>;
+
+void interpret(const AttentionKernel& kernel, std::vector<AttentionBuffer>& buffers) {
+  std::vector<void*> arrays;
+  for (const int b : kernel.buffers) arrays.push_back(buffers[static_cast<size_t>(b)].data.data());
+  kernel.program.interpret(arrays);
+}
+
+/// Largest difference to the reference, beside the largest number of it.
+class Distance {
+ public:
+  void add(double got, double wanted) {
+    most_ = std::max(most_, std::abs(wanted));
+    const double off = got == wanted ? 0 : std::abs(got - wanted);
+    if (std::isnan(off) || off > off_) off_ = off;
+  }
+  double value() const { return off_ / std::max(most_, 1e-9); }
+
+ private:
+  double most_ = 0, off_ = 0;
+};
+
+std::vector<AttentionKernel> all_kernels(const kernels::Attention& a, const AttentionLimits& limits) {
+  std::vector<AttentionKernel> out{kernels::attention_forward(a, kernels::forward_blocks(a, limits))};
+  for (AttentionKernel& k : kernels::attention_backward(a, limits)) out.push_back(std::move(k));
+  return out;
+}
+
+void check_results(AttentionCase& c, const ReferenceScore& score = {}) {
+  const kernels::Attention& a = c.a;
+  Distance o, lse, dq, dk, dv;
+  const bool summed = c.f.sum_shared;
+  std::vector<double> sum_k, sum_v;
+  c.each([&](const std::vector<int64_t>& at) {
+    AttentionResults r = reference(c, at, score);
+    const auto compare = [&](Distance& to, const kernels::AttentionArray& x, const std::vector<double>& wanted,
+                             int64_t columns) {
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const auto n = static_cast<int64_t>(i);
+        to.add(c.get(x, at, n / columns, n % columns), wanted[i]);
+      }
+    };
+    compare(o, a.o, r.o, a.value_width), compare(lse, a.lse, r.lse, 1), compare(dq, a.dq, r.dq, a.width);
+    if (summed && at[2] > 0) {
+      for (size_t i = 0; i < r.dk.size(); ++i) r.dk[i] += sum_k[i];
+      for (size_t i = 0; i < r.dv.size(); ++i) r.dv[i] += sum_v[i];
+    }
+    sum_k = r.dk, sum_v = r.dv;
+    if (summed && at[2] + 1 < c.f.shared) return;
+    compare(dk, a.dk, r.dk, a.width), compare(dv, a.dv, r.dv, a.value_width);
+  });
+  const double bound = c.f.dtype == bfloat16 ? 1.5e-2 : c.f.dtype == float16 || c.f.tf32 ? 2e-3 : 2e-5;
+  CHECK(o.value() < bound);
+  CHECK(lse.value() < std::min(bound, 2e-3));
+  CHECK(dq.value() < bound);
+  CHECK(dk.value() < bound);
+  CHECK(dv.value() < bound);
+}
+
+std::string text_of(const AttentionCase::Form& f) {
+  return fmt::format("{} [{},{}/{}] {}x{} of {}, {}{}", dtype_name(f.dtype), f.batch, f.heads, f.shared, f.queries,
+                     f.keys, f.width, f.value_width, f.causal ? " causal" : "");
+}
+
+constexpr AttentionLimits hopper_limits{.shared_bytes = 227 << 10, .warpgroups = true};
+constexpr AttentionLimits ampere_limits{.shared_bytes = 99 << 10, .warpgroups = false};
+
+std::vector<AttentionCase::Form> forms() {
+  return {{.queries = 33, .keys = 33, .width = 8, .value_width = 8},
+          {.queries = 70, .keys = 70, .width = 12, .value_width = 20, .causal = true},
+          {.heads = 4, .shared = 2, .queries = 37, .keys = 75, .causal = true},
+          {.heads = 4, .shared = 2, .queries = 40, .keys = 40, .causal = true, .sum_shared = true},
+          {.queries = 50, .keys = 20, .causal = true},  // queries that see no key
+          {.queries = 90, .keys = 90, .causal = true, .before = 10},
+          {.queries = 45, .keys = 60, .mask = bool_},
+          {.queries = 45, .keys = 45, .causal = true, .mask = float32, .mask_by_head = true},
+          {.queries = 45, .keys = 60, .mask = int32},
+          {.dtype = bfloat16, .queries = 150, .keys = 150, .width = 64, .value_width = 64, .causal = true},
+          {.dtype = bfloat16, .heads = 1, .queries = 30, .keys = 140, .width = 40, .value_width = 24},
+          {.dtype = float16, .heads = 1, .queries = 100, .keys = 100, .width = 32, .value_width = 32, .mask = float16},
+          {.heads = 1, .queries = 100, .keys = 130, .width = 32, .value_width = 32, .tf32 = true}};
+}
+
+/// What is run thread by thread: few programs. The first are copied by TMA on Hopper.
+std::vector<AttentionCase::Form> rendered_forms() {
+  return {{.dtype = bfloat16, .heads = 1, .queries = 256, .keys = 256, .width = 64, .value_width = 64, .causal = true},
+          {.dtype = bfloat16, .heads = 1, .queries = 128, .keys = 256, .width = 128, .value_width = 128},
+          {.dtype = float16,
+           .heads = 2,
+           .shared = 2,
+           .queries = 100,
+           .keys = 150,
+           .width = 40,
+           .value_width = 24,
+           .causal = true,
+           .sum_shared = true},
+          {.dtype = bfloat16, .heads = 1, .queries = 70, .keys = 70, .width = 32, .value_width = 32, .mask = bool_},
+          {.heads = 1, .queries = 40, .keys = 50, .width = 24, .value_width = 16},
+          {.heads = 1, .queries = 70, .keys = 70, .width = 32, .value_width = 32, .causal = true, .tf32 = true}};
+}
+
+/// Runs kernel `number` on the buffers of a case.
+void run_on_host(const HostKernels& host, size_t number, RandomCase& on, const AttentionKernel& kernel,
+                 AttentionCase& c) {
+  for (size_t p = 0; p < kernel.buffers.size(); ++p)
+    std::memcpy(on.buffers[p].data(), c.buffers[static_cast<size_t>(kernel.buffers[p])].data.data(),
+                on.buffers[p].size());
+  host.run(number, on);
+  for (size_t p = 0; p < kernel.buffers.size(); ++p)
+    std::memcpy(c.buffers[static_cast<size_t>(kernel.buffers[p])].data.data(), on.buffers[p].data(),
+                on.buffers[p].size());
+}
+
+}  // namespace
+
+TEST_CASE("attention's kernels give what float64 gives, in the interpreter") {
+  for (const AttentionLimits& limits : {hopper_limits, ampere_limits})
+    for (const AttentionCase::Form& form : forms()) {
+      CAPTURE(text_of(form));
+      AttentionCase c(form);
+      for (const AttentionKernel& kernel : all_kernels(c.a, limits)) interpret(kernel, c.buffers);
+      check_results(c);
+    }
+}
+
+TEST_CASE("attention's kernels give what float64 gives as they are rendered for GPUs, thread by thread") {
+  if (!can_run_kernels()) return;
+  constexpr target::cuda::Features hopper{.warpgroups = true, .clusters = true};
+  for (const bool warpgroups : {true, false}) {
+    std::vector<AttentionCase> cases;
+    std::vector<RandomCase> rendered;
+    const AttentionLimits& limits = warpgroups ? hopper_limits : ampere_limits;
+    for (const AttentionCase::Form& form : rendered_forms()) {
+      cases.emplace_back(form);
+      for (const AttentionKernel& k : all_kernels(cases.back().a, limits)) {
+        std::vector<int64_t> elements;
+        for (const int b : k.buffers) elements.push_back(cases.back().buffers[static_cast<size_t>(b)].elements());
+        rendered.push_back(make_case(k.program.data().kernel, elements, {}, k.program.programs()));
+      }
+    }
+    const HostKernels host(rendered, {}, warpgroups ? hopper : target::cuda::Features{});
+    size_t number = 0;
+    for (AttentionCase& c : cases) {
+      CAPTURE(text_of(c.f));
+      CAPTURE(warpgroups);
+      for (const AttentionKernel& k : all_kernels(c.a, limits))
+        run_on_host(host, number, rendered[number], k, c), ++number;
+      check_results(c);
+    }
+  }
+}
+
+TEST_CASE("scores are capped, and lowered by distance, in attention's kernels") {
+  const AttentionCase::Form form{.batch = 2, .heads = 4, .shared = 2, .queries = 50, .keys = 50, .causal = true};
+  AttentionCase capped(form, kernels::soft_cap(1.5));
+  for (const AttentionKernel& kernel : all_kernels(capped.a, hopper_limits)) interpret(kernel, capped.buffers);
+  check_results(capped, [](double s, const auto&, int64_t, int64_t) {
+    const double t = std::tanh(s / 1.5);
+    return std::pair{1.5 * t, 1 - t * t};
+  });
+  AttentionCase sloped(form, kernels::alibi(1, 2));
+  for (const AttentionKernel& kernel : all_kernels(sloped.a, hopper_limits)) interpret(kernel, sloped.buffers);
+  check_results(sloped, [](double s, const auto& at, int64_t query, int64_t key) {
+    const double slope = std::exp2(-8.0 * static_cast<double>(at[1] + 1) / 2);
+    return std::pair{s - slope * static_cast<double>(std::abs(query - key)), 1.0};
+  });
+}

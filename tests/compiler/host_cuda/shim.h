@@ -485,6 +485,9 @@ static void wgmma_wait() {
     for (const auto& multiply : groups.front()) multiply();
 }
 
+template <int Count>
+static void wgmma_settle(float*) {}
+
 struct Bf16;
 struct F16;
 template <class Type, int Columns, bool A, bool B>

@@ -138,9 +138,11 @@ void Renderer::block(const Block& block) {
         std::span(insts).subspan(k, merged_reductions(std::span(insts).subspan(k)));
     k += here.size();
     if (!arrived_ && !distributed(i) && waits_for_memory(i)) arrive();
+    for (const Inst* next : here) finish_products_before(*next);
     if (here.size() > 1) reduce_warps_to_rows(here);
     else if (i.op != Op::yield) inst(i);
   }
+  finish_products(in_flight_.size());
 }
 
 /// Returns the instructions of a block in the order in which they are rendered. With clusters, which start few at a

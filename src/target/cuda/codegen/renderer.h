@@ -270,6 +270,10 @@ class Renderer {
   void find_in_place(const Uses& uses);
   void registers_of_a(const Product& product);
   void product_by_warpgroups(const Product& product);
+  // general/render_flight.cpp
+  void find_flights();
+  void finish_products(size_t count);
+  void finish_products_before(const Inst& inst);
   // general/render_tma.cpp
   bool feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const;
   bool copied_by_tma(const Operand& operand, std::string& why) const;
@@ -423,6 +427,8 @@ class Renderer {
   int warpgroups_ = 0;         // that multiply; 0: warps do
   int blocks_ = 0;             // of warpgroups, on an SM
   std::string no_warpgroups_;  // why they do not
+  bool flies_ = false;         // products go on while others begin, and end where they are read
+  std::vector<const Product*> in_flight_;  // in their order
   bool producer_ = false;      // a warpgroup of its own copies by TMA, for all loops that have stages
   std::string no_producer_;    // why there is none
   std::vector<TensorCopy> maps_;

@@ -316,7 +316,7 @@ void Renderer::find_sources(const Uses& uses) {
   for (const auto& [result, product] : products_)
     for (const Operand* x : {&product.a, &product.b})
       if (x->load) copied_tiles_[x->load->results[0]] = *x;
-  if (warpgroups_ > 0) find_producer(uses);
+  if (warpgroups_ > 0) find_producer(uses), find_flights();
   for (const auto& [result, product] : products_) {
     const std::string why = product.loop || !whys[result].empty() ? whys[result] : "its stages take too much memory";
     const std::string kind = product.a.dtype == float32

@@ -104,12 +104,16 @@ void Renderer::product_by_warpgroups(const Product& p) {
   add(fmt::format("  wgmma({}(), {} + i * {}, {}, b + ({}), {});", tag_of(form), fresh(p.in_place ? c : result),
                   form.columns / 2, left, right.step, from_zero ? "k > 0" : "1"));
   add("wgmma_commit();");
-  add(p.in_place ? "wgmma_wait<1>();" : "wgmma_wait<0>();");
-  if (producer_ && p.loop && !p.in_place) release(p, "slot");
+  if (p.in_place) add("wgmma_wait<1>();");
   if (producer_ && p.in_place)
     open(fmt::format("if ({} != {})", fresh(p.loop->blocks[0].arguments[0]), at(p.loop->args[0]))),
         release(p, before_slot(*p.loop)), close();
   close();
+  if (p.in_place) return;
+  in_flight_.push_back(&p);
+  // The space of what was staged is that of the next exchange.
+  const bool staged = (!p.a.load && !p.a.in_registers) || !p.b.load;
+  if (!flies_ || staged) finish_products(in_flight_.size());
 }
 
 }  // namespace weft::target::cuda

@@ -26,7 +26,7 @@ struct AttentionArray {
 
 /// Which scores a tile has: the queries and the keys, which broadcast to its shape (either may run along rows), and the
 /// index along each batch axis.
-struct ScorePlace {
+struct ScoreIndex {
   k::Tile<k::i32, 2> query, key;
   std::vector<k::Index> batch;
 };
@@ -35,8 +35,8 @@ struct ScorePlace {
 /// from the scores and the cotangent of the result; null where it is the same.
 struct ScoreFunction {
   using Scores = k::Tile<float, 2>;
-  std::function<Scores(const Scores& s, const ScorePlace& place)> value;
-  std::function<Scores(const Scores& s, const Scores& cotangent, const ScorePlace& place)> cotangent;
+  std::function<Scores(const Scores& s, const ScoreIndex& at)> value;
+  std::function<Scores(const Scores& s, const Scores& cotangent, const ScoreIndex& at)> cotangent;
 };
 /// Returns cap · tanh(s / cap).
 ScoreFunction soft_cap(double cap);

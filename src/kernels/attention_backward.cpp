@@ -72,11 +72,12 @@ void add_queries(const AttentionFrame& f, const k::Tile<T, 2>& keys, const k::Ti
   // Queries behind the last one see nothing: their sum is infinite.
   const auto lse = k::row(f.entries(a.lse, block.query, n, a.queries, INFINITY) * log2_e);
   const Scores s = multiplied<T>(a, keys, k::trans(q));
+  // Both products of scores come first: tensor cores have the second one to do while exponentials are computed.
+  const Scores dp = a.dk ? multiplied<T>(a, values, k::trans(g)) : Scores();
   const Scores p = probabilities(f, s, lse, block);
   if (a.dv) sums.v = multiplied<T>(a, k::cast<T>(p), g, sums.v.get());
   if (!a.dk) return;
   const auto delta = k::row(f.entries(a.delta, block.query, n, a.queries, 0));
-  const Scores dp = multiplied<T>(a, values, k::trans(g));
   sums.k = multiplied<T>(a, k::cast<T>(cotangent_of(f, s, p * (dp - delta), block)), q, sums.k.get());
 }
 

@@ -7,7 +7,7 @@ namespace weft::kernels {
 
 namespace {
 
-constexpr int64_t most_registers = 200;       // of a thread, for accumulators: addresses and the like take the others
+constexpr int64_t most_registers = 210;       // of a thread, for accumulators and an operand made of them
 constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
@@ -20,7 +20,8 @@ struct Footprint {
 
 bool fits(const Footprint& f, const Attention& a, const AttentionLimits& limits) {
   const int64_t threads = limits.warpgroups && a.dtype.size() == 2 ? 2 * f.rows : f.rows;
-  const int64_t registers = f.rows * (f.sums + f.scores * f.step) / threads;
+  const int64_t operand = f.step * a.dtype.size() / 4;  // scores as the next product takes them
+  const int64_t registers = f.rows * (f.sums + f.scores * f.step + operand) / threads;
   const int64_t bytes = (f.rows * f.stays + 2 * f.step * f.copied) * a.dtype.size();
   return registers <= most_registers && bytes + reserved_bytes <= limits.shared_bytes;
 }

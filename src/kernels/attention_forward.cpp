@@ -50,7 +50,7 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const k::Tile<float, 1> total = rows.total.get();
   const auto nothing = total == 0.0;
   const auto share = 1.0f / k::where(nothing, 1.0, total);
-  f.store<T>(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
+  if (a.o) f.store<T>(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
   if (a.lse)
     f.store_entries(a.lse, first, a.queries, k::where(nothing, INFINITY, (rows.most + k::log2(total)) * (1 / log2_e)));
 }

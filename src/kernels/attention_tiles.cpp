@@ -110,14 +110,14 @@ k::Any masks(const AttentionFrame& f, const ScoreBlock& b) {
   return k::load(mask, spans);
 }
 
-ScorePlace place_of(const AttentionFrame& f, const ScoreBlock& b) {
+ScoreIndex scores_at(const AttentionFrame& f, const ScoreBlock& b) {
   return {positions(b.query, b.size.queries, !b.keys_first), positions(b.key, b.size.keys, b.keys_first), f.batch};
 }
 
 /// Hides what is outside of what a query sees.
 Scores hidden(const AttentionFrame& f, const Scores& t, const ScoreBlock& b) {
   const Attention& a = f.a;
-  const ScorePlace at = place_of(f, b);
+  const ScoreIndex at = scores_at(f, b);
   Scores out = t;
   const auto hide = [&](const k::Tile<bool, 2>& seen) { out = k::where(seen, out, -INFINITY); };
   if (b.bounded && a.keys % b.size.keys != 0) hide(at.key < static_cast<int32_t>(a.keys));
@@ -142,14 +142,14 @@ double exponent_of(const Attention& a) { return keeps_products(a) ? a.scale * lo
 Scores logits_of(const AttentionFrame& f, const Scores& products, const ScoreBlock& b) {
   Scores t = products;
   if (!keeps_products(f.a)) t = t * f.a.scale;
-  if (f.a.score.value) t = f.a.score.value(t, place_of(f, b));
+  if (f.a.score.value) t = f.a.score.value(t, scores_at(f, b));
   if (adds_mask(f.a)) t = t + Scores(k::cast(masks(f, b), float32));
   return hidden(f, t, b);
 }
 
 Scores cotangent_of(const AttentionFrame& f, const Scores& products, const Scores& cotangent, const ScoreBlock& b) {
   if (!f.a.score.cotangent) return cotangent;
-  return f.a.score.cotangent(products * f.a.scale, cotangent, place_of(f, b));
+  return f.a.score.cotangent(products * f.a.scale, cotangent, scores_at(f, b));
 }
 
 KeyRange keys_seen(const Attention& a, const Index& first, const AttentionBlocks& blocks) {

@@ -37,9 +37,9 @@ class AttentionParams {
 class AttentionFrame {
  public:
   /// `batch`: the index along each batch axis.
-  AttentionFrame(const Attention& a, const AttentionParams& params, std::span<const k::AnyRef> refs,
-                 std::vector<k::Index> batch)
-      : a(a), params_(params), refs_(refs), batch(std::move(batch)) {}
+  AttentionFrame(const Attention& attention, const AttentionParams& params, std::span<const k::AnyRef> refs,
+                 std::vector<k::Index> index)
+      : a(attention), batch(std::move(index)), params_(params), refs_(refs) {}
 
   /// Returns `count` rows from `first` on; zeros where there are none.
   template <class T>
@@ -63,14 +63,12 @@ class AttentionFrame {
   std::vector<k::Span> batch_spans() const;
 
   const Attention& a;
+  std::vector<k::Index> batch;
 
  private:
   std::vector<k::Span> spans(const k::Index& first, int64_t count, int64_t columns) const;
   const AttentionParams& params_;
   std::span<const k::AnyRef> refs_;
-
- public:
-  std::vector<k::Index> batch;
 };
 
 /// A tile of scores: of queries and keys from some on. `keys_first`: it is [keys, queries]. `bounded`: keys behind the

@@ -19,6 +19,7 @@ LAYERS = [
     ["runtime"],
     ["dist"],
     ["kernel"],
+    ["kernels"],
     ["target"],
     ["target/null", "target/cpu", "target/cuda"],
     ["graph"],

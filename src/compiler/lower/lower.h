@@ -78,6 +78,8 @@ Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group);
 /// Lowers attention: forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, const Group& group);
+/// Lowers attention, or its derivative, to the kernels of src/kernels, as GPUs run it (takes_tiled_attention).
+LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics);
 /// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);
 /// Lowers a scatter of rows whose ids are sorted (rewrite/sort_scatter.h). Its operand must be in the result's buffer

@@ -9,6 +9,7 @@
 #include "compiler/plan/kernel_sequence.h"
 #include "compiler/plan/step_maker.h"
 #include "compiler/region/attention_call.h"
+#include "compiler/region/attention_plan.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/rewrite/sort_scatter.h"
 #include "graph/calls/kernel_call.h"
@@ -51,6 +52,15 @@ bool StepMaker::call_attention(GroupId g) {
     step.offsets.push_back(operand.offset);
   }
   add(g, std::move(step));
+  return true;
+}
+
+/// Adds the step of attention by the kernels of GPUs.
+bool StepMaker::launch_attention(GroupId g) {
+  if (!takes_tiled_attention(grouping_.groups[g].attention, target_.machine(), policy_.numerics)) return false;
+  const AttentionPlan& plan = grouping_.groups[g].attention;
+  add_routine(g, lower_tiled_attention(context(), grouping_.groups[g], policy_.numerics),
+              plan.region.derivative ? "attention_vjp" : "attention");
   return true;
 }
 
@@ -185,10 +195,10 @@ bool StepMaker::call_table_scatter(GroupId g) {
   return true;
 }
 
-/// Adds the step of kernels that share buffers of their own.
-void StepMaker::add_routine(GroupId g, LoweredRoutine lowered) {
+/// Adds the step of kernels that share buffers of their own, by the name of the first if none is given.
+void StepMaker::add_routine(GroupId g, LoweredRoutine lowered, std::string name) {
   Step step;
-  step.name = lowered.routine.kernels[0].name;
+  step.name = name.empty() ? lowered.routine.kernels[0].name : std::move(name);
   step.kind = Step::Kind::library;
   step.nodes.push_back(std::move(lowered.operands));
   for (const int64_t bytes : lowered.routine.scratch) step.nodes[0].push_back(scratch(bytes));

@@ -85,7 +85,7 @@ void StepMaker::lower(GroupId g) {
   if (group.kind == Group::Kind::call) return group.call.kernel ? launch_kernel(g) : call_routine(g);
   if (group.kind == Group::Kind::attention) {
     if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
-    if (!call_attention(g)) lower_launch(g, memo_.attention(cx, group));
+    if (!call_attention(g) && !launch_attention(g)) lower_launch(g, memo_.attention(cx, group));
     return;
   }
   if (group.kind == Group::Kind::cumulative) return lower_launch(g, alone(lower_cumulative(cx, group)));

@@ -29,12 +29,13 @@ class StepMaker {
   Lowering alone(Lowered lowered) const;
   bool call_library(GroupId g);
   bool call_attention(GroupId g);
+  bool launch_attention(GroupId g);
   void call_routine(GroupId g);
   void launch_kernel(GroupId g);
   bool call_scatter_rows(GroupId g);
   bool call_sorted_scatter(GroupId g);
   bool call_table_scatter(GroupId g);
-  void add_routine(GroupId g, LoweredRoutine lowered);
+  void add_routine(GroupId g, LoweredRoutine lowered, std::string name = {});
   NodeId scratch(int64_t bytes);
   /// The work of a group's code, with the bytes of each of the code's buffers.
   struct CodeWork {

@@ -54,6 +54,25 @@ bool takes_single_query(const graph::Node& region) {
   return is_single_query(attention, queries_of(region)) && (!attention.mask || counts_keys(region));
 }
 
+namespace {
+
+bool multiplied_by_tensor_cores(Dtype t, const target::Machine& machine, const Numerics& numerics) {
+  return machine.simt && !machine.holds_attention_tiles() && (t.size() == 2 || (t == float32 && numerics.tf32));
+}
+
+}  // namespace
+
+bool takes_tiled_attention(const graph::Node& region, const target::Machine& machine, const Numerics& numerics) {
+  if (!takes_attention(region)) return false;
+  const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
+  return is_static(q.shape) && is_static(v.shape) && multiplied_by_tensor_cores(q.dtype, machine, numerics);
+}
+
+bool takes_tiled_attention(const AttentionPlan& plan, const target::Machine& machine, const Numerics& numerics) {
+  return !plan.join && plan.splits == 0 && plan.cache < 0 && plan.tq.is_static() && plan.tk.is_static() &&
+         !is_single_query(plan.region, plan.tq) && multiplied_by_tensor_cores(plan.q.dtype, machine, numerics);
+}
+
 std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const NodeStrides& strides,
                                           const NodeFlags& roots, NodeId result) {
   int part = result, reader = -1;

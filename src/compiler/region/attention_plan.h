@@ -3,6 +3,8 @@
 #include <map>
 
 #include "compiler/ir/grouping.h"
+#include "target/machine.h"
+#include "weft/numerics.h"
 
 namespace weft::compiler {
 
@@ -12,6 +14,11 @@ bool takes_attention(const graph::Node& region);
 /// Returns whether the class for one query takes the region: forward, and masked by a number of keys if at all.
 bool takes_single_query(const graph::Node& region);
 bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
+/// Returns whether GPUs compute the region by the kernels of src/kernels: what the attention class takes, of static
+/// lengths, where tensor cores multiply its operands. Exact float32 they would multiply slower than libraries do.
+bool takes_tiled_attention(const graph::Node& region, const target::Machine& machine, const Numerics& numerics);
+/// The same of a plan.
+bool takes_tiled_attention(const AttentionPlan& plan, const target::Machine& machine, const Numerics& numerics);
 
 /// Where a result of attention lies that is stored as part of another node's buffer.
 struct PackedResult {

@@ -167,10 +167,20 @@ void gpt_step(const GptSize& size, const BenchOptions& o) {
   if (o.profile) print_profile(3, [&] { step(batch); });
 }
 
+/// Returns the largest difference of two lists of arrays, each beside the largest number of the second.
+double furthest(const std::vector<array>& a, const std::vector<array>& b) {
+  double most = 0;
+  for (size_t k = 0; k < a.size(); ++k) {
+    const array x = astype(a[k], float32), y = astype(b[k], float32);
+    most = std::max(most, static_cast<double>((max(abs(x - y)) / max(abs(y))).item<float>()));
+  }
+  return most;
+}
+
 }  // namespace
 
 /// Times causal attention, alone and with the three gradients, which have the same bits on every run or (any_order)
-/// need not; the backward pass is the difference, as in an autograd that runs one after the other.
+/// not; and the same by Weft's own kernels, with how far their results are from the others beside the largest.
 void bench_gpu_attention(const BenchOptions& o) {
   need_gpu("gpu-attention");
   const Dtype dtype = compute_dtype(o.dtype);
@@ -191,10 +201,11 @@ void bench_gpu_attention(const BenchOptions& o) {
     // Long ones run in one burst of ten, as many as PyTorch's side makes: after a tenth of a second at full power the
     // device lowers its clock.
     const int64_t bursts = reps_of(o, length > 2048 ? 1 : 5);
-    const auto ms = [&](const ArrayFunction& f) {
-      return device_ms(bursts, 10, [&in, program = compile(f, CompileOptions{})] { program(in); });
+    const auto ms = [&](const ArrayFunction& f, bool libraries = true) {
+      return device_ms(bursts, 10, [&in, program = compiled_as(f, in, libraries)] { program(in); });
     };
     const double forward_ms = ms(attention), backward_ms = ms(with_gradients) - forward_ms;
+    const double own_forward_ms = ms(attention, false), own_backward_ms = ms(with_gradients, false) - own_forward_ms;
     const Numerics asked = numerics();
     set_numerics({.tf32 = asked.tf32, .deterministic = false});
     const double any_order_ms = ms(with_gradients) - forward_ms;
@@ -211,6 +222,12 @@ void bench_gpu_attention(const BenchOptions& o) {
         .number("bwd_tflops", 2.5 * flops / backward_ms / 1e9)
         .number("bwd_any_order_ms", any_order_ms)
         .number("bwd_any_order_tflops", 2.5 * flops / any_order_ms / 1e9)
+        .number("own_fwd_ms", own_forward_ms)
+        .number("own_fwd_tflops", flops / own_forward_ms / 1e9)
+        .number("own_bwd_ms", own_backward_ms)
+        .number("own_bwd_tflops", 2.5 * flops / own_backward_ms / 1e9)
+        .number("own_off",
+                furthest(compiled_as(with_gradients, in, false)(in), compiled_as(with_gradients, in, true)(in)))
         .print();
   }
 }

@@ -424,13 +424,13 @@ class Renderer {
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round
   int64_t stage_bytes_ = 0;
-  int warpgroups_ = 0;         // that multiply; 0: warps do
-  int blocks_ = 0;             // of warpgroups, on an SM
-  std::string no_warpgroups_;  // why they do not
-  bool flies_ = false;         // products go on while others begin, and end where they are read
+  int warpgroups_ = 0;                     // that multiply; 0: warps do
+  int blocks_ = 0;                         // of warpgroups, on an SM
+  std::string no_warpgroups_;              // why they do not
+  bool flies_ = false;                     // products go on while others begin, and end where they are read
   std::vector<const Product*> in_flight_;  // in their order
-  bool producer_ = false;      // a warpgroup of its own copies by TMA, for all loops that have stages
-  std::string no_producer_;    // why there is none
+  bool producer_ = false;                  // a warpgroup of its own copies by TMA, for all loops that have stages
+  std::string no_producer_;                // why there is none
   std::vector<TensorCopy> maps_;
   int barriers_ = 0;                // operands of an iteration
   int64_t barrier_offset_ = 0;      // of the mbarriers, behind the stages

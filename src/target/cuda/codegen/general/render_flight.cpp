@@ -36,7 +36,7 @@ void Renderer::finish_products_before(const Inst& i) {
   if (!i.blocks.empty()) return finish_products(in_flight_.size());
   std::vector<Value> read(i.args.begin(), i.args.end());
   const auto sum = i.results.size() == 1 ? sums_.find(i.results[0]) : sums_.end();
-  const auto found = sum != sums_.end()         ? products_.find(sum->second)
+  const auto found = sum != sums_.end()      ? products_.find(sum->second)
                      : i.results.size() == 1 ? products_.find(i.results[0])
                                              : products_.end();
   if (found != products_.end()) {

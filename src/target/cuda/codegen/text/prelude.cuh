@@ -311,8 +311,7 @@ FN void wgmma_wait() {
 // Keeps what reads accumulators behind the wait for them.
 template <int Count>
 FN void wgmma_settle(f32* c) {
-  EACH (int i = 0; i < Count; ++i)
-    asm volatile("" : "+f"(c[i]) : : "memory");
+  EACH (int i = 0; i < Count; ++i) asm volatile("" : "+f"(c[i]) : : "memory");
 }
 // mbarriers: `count` threads and the bytes that copies bring end a phase; who waits for a phase of `parity` goes on
 // after it. TMA copies a box of a matrix into shared memory, whose bytes an mbarrier counts.

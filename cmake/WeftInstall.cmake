@@ -8,12 +8,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL
 # for the libraries' libraries too, which an archive carries beside libweft (WeftPackage).
 set_target_properties(weft PROPERTIES INSTALL_RPATH "$ORIGIN")
 target_link_options(weft PRIVATE -Wl,--disable-new-dtags)
-if(TARGET weft_program)
-  file(RELATIVE_PATH to_library /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
-  set_target_properties(weft_program PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
-  target_link_options(weft_program PRIVATE -Wl,--disable-new-dtags)
-  install(TARGETS weft_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+file(RELATIVE_PATH to_library /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+foreach(program weft_program weft_try)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+    target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
 if(BUILD_SHARED_LIBS)  # a static libweft would need its private packages again: not offered yet as an installed package
   install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake

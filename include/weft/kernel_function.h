@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "weft/array.h"
 #include "weft/device.h"
 #include "weft/kernel.h"
+#include "weft/kernel_tuning.h"
 
 /// Kernels as functions of arrays: lazy, in programs of `compile`, under vmap and in derivatives, which follow from the
 /// kernel's body.
@@ -87,6 +89,21 @@ struct ArrayType {
 struct AnyConfig {
   std::shared_ptr<const void> value = {};
   bool (*equal)(const void*, const void*) = nullptr;
+  LaunchOptions launch = {};
+  std::string text = {};  // the values
+};
+
+/// The configurations of a kernel, and how one of them is chosen.
+struct Tuning {
+  using Arrays = std::vector<array>;
+  std::vector<AnyConfig> configs = {};
+  std::function<std::vector<int64_t>(const Arrays&)> key = {};
+  std::function<std::vector<AnyConfig>(const std::vector<AnyConfig>&, const Arrays&)> prune = {};
+  std::function<double(const AnyConfig&, const Arrays&)> estimate = {};
+  size_t most_measured = 0;  // 0: all of them
+  std::vector<ArrayReset> resets = {};
+  std::optional<std::vector<size_t>> restored = {};
+  TuneOptions options = {};
 };
 
 /// A kernel without its C++ types.
@@ -96,6 +113,7 @@ struct Definition {
   std::function<void(std::span<const AnyRef>, const void* config)> body;
   std::function<Grid(std::span<const AnyRef>, const void* config)> grid = {};
   std::function<std::vector<Shape>(const std::vector<array>&, const void* config)> outputs = {};
+  Tuning tuning = {};
 };
 
 /// A definition with the programs that were traced of it. Copies share them.
@@ -161,7 +179,7 @@ class KernelFunction {
   /// Makes a kernel of a function; the function `kernel` deduces the types.
   template <class F>
   KernelFunction(std::string name, F function) : traced_(definition(std::move(name), std::move(function), Handles{})) {
-    if constexpr (std::default_initializable<Config>) set(Config{});
+    if constexpr (std::default_initializable<Config>) config_ = any(Config{});
   }
 
   /// Returns the kernel with a grid: fixed, or computed by f(parameters…) or f(parameters…, configuration) from handles
@@ -186,15 +204,78 @@ class KernelFunction {
   KernelFunction outputs(F f) const {
     return with([&](detail::Definition& d) {
       d.outputs = [f = std::move(f)](const std::vector<array>& in, const void* config) {
-        return shapes(on_arrays(f, in, config, std::make_index_sequence<inputs>{}));
+        return shapes(on_arrays(f, in, config, Inputs{}));
       };
     });
   }
-  /// Returns the kernel with another configuration; the first one is Config{}.
-  KernelFunction config(Config value) const {
-    KernelFunction out = *this;
-    out.set(std::move(value));
+  /// Returns the kernel with another configuration, and nothing to choose; the first one is Config{}.
+  KernelFunction config(Configured<Config> value) const {
+    KernelFunction out = tuning([](detail::Tuning& t) { t.configs.clear(); });
+    out.config_ = any(std::move(value));
     return out;
+  }
+
+  /// Returns the kernel with configurations of which the compiler chooses the fastest for each call's shapes, by
+  /// measurement, when the call is first compiled (docs/kernels.md). The first one is what all others must compute too,
+  /// and what derivatives, `program`, `show`, `interpret` and `launch` take.
+  KernelFunction configs(std::vector<Configured<Config>> list) const {
+    KernelFunction out = tuning([&](detail::Tuning& t) {
+      t.configs.clear();
+      for (const Configured<Config>& c : list) t.configs.push_back(any(c));
+    });
+    if (!list.empty()) out.config_ = any(std::move(list[0]));
+    return out;
+  }
+  /// Returns the kernel with a key: calls for which f(arguments…) returns equal integers share a choice. Without, those
+  /// do whose extents have the same power of two above them.
+  template <class F>
+  KernelFunction key(F f) const {
+    return tuning([&](detail::Tuning& t) {
+      t.key = [f = std::move(f)](const std::vector<array>& in) {
+        return std::vector<int64_t>(on_arrays(f, in, nullptr, Inputs{}));
+      };
+    });
+  }
+  /// Returns the kernel with a choice of the configurations that make sense for a call: f(all, arguments…) returns some
+  /// of them, as a std::vector<Configured<Config>>.
+  template <class F>
+  KernelFunction prune(F f) const {
+    return tuning([&](detail::Tuning& t) {
+      t.prune = [f = std::move(f)](const std::vector<detail::AnyConfig>& list, const std::vector<array>& in) {
+        std::vector<detail::AnyConfig> out;
+        for (Configured<Config>& c : pruned(f, known(list), in, Inputs{})) out.push_back(any(std::move(c)));
+        return out;
+      };
+    });
+  }
+  /// Returns the kernel with a model that ranks: f(configuration, arguments…) returns seconds, and only the `most` with
+  /// the least of them, two at least, are measured; where none of them works, the next ones are.
+  template <class F>
+  requires(!std::convertible_to<F, size_t>) KernelFunction rank(F f, size_t most)
+  const {
+    return tuning([&](detail::Tuning& t) {
+      t.most_measured = most;
+      t.estimate = [f = std::move(f)](const detail::AnyConfig& c, const std::vector<array>& in) {
+        return static_cast<double>(estimated(f, known({c})[0], in, Inputs{}));
+      };
+    });
+  }
+  /// Returns the kernel ranked by the compiler's model, from the bytes and operations that its instructions count.
+  KernelFunction rank(size_t most) const {
+    return tuning([&](detail::Tuning& t) { t.most_measured = most, t.estimate = {}; });
+  }
+  /// Returns the kernel with arrays that are filled with a number before each run that is measured, such as counters.
+  KernelFunction reset(std::vector<ArrayReset> arrays) const {
+    return tuning([&](detail::Tuning& t) { t.resets = std::move(arrays); });
+  }
+  /// Returns the kernel with the numbers of the InOut arrays that have their old data before each run that is measured;
+  /// without, all have.
+  KernelFunction restore(std::vector<size_t> arrays) const {
+    return tuning([&](detail::Tuning& t) { t.restored = std::move(arrays); });
+  }
+  /// Returns the kernel with other limits for trials and measurements.
+  KernelFunction tune_options(TuneOptions options) const {
+    return tuning([&](detail::Tuning& t) { t.options = options; });
   }
 
   /// Returns the result, or a tuple of several. Nothing runs yet.
@@ -241,8 +322,22 @@ class KernelFunction {
   const std::string& name() const { return traced_.definition().name; }
 
  private:
-  void set(Config value) {
-    config_ = {std::make_shared<const Config>(std::move(value)), detail::equal_configs<Config>};
+  using Inputs = std::make_index_sequence<inputs>;
+
+  static detail::AnyConfig any(Configured<Config> c) {
+    std::string text = detail::config_text(c.values);
+    return {std::make_shared<const Config>(std::move(c.values)), detail::equal_configs<Config>, c.launch,
+            std::move(text)};
+  }
+  static std::vector<Configured<Config>> known(const std::vector<detail::AnyConfig>& list) {
+    std::vector<Configured<Config>> out;
+    for (const detail::AnyConfig& c : list) out.emplace_back(*static_cast<const Config*>(c.value.get()), c.launch);
+    return out;
+  }
+
+  template <class Change>
+  KernelFunction tuning(Change change) const {
+    return with([&](detail::Definition& d) { change(d.tuning); });
   }
 
   template <class Change>
@@ -277,6 +372,18 @@ class KernelFunction {
     if constexpr (configured && std::invocable<const F&, decltype(in[I])..., const Config&>)
       return f(in[I]..., *static_cast<const Config*>(config));
     else return f(in[I]...);
+  }
+
+  template <class F, size_t... I>
+  static std::vector<Configured<Config>> pruned(const F& f, std::vector<Configured<Config>> list,
+                                                const std::vector<array>& in, std::index_sequence<I...>) {
+    return f(std::move(list), in[I]...);
+  }
+  template <class F, size_t... I>
+  static auto estimated(const F& f, const Configured<Config>& c, const std::vector<array>& in,
+                        std::index_sequence<I...>) {
+    if constexpr (std::invocable<const F&, const Config&, decltype(in[I])...>) return f(c.values, in[I]...);
+    else return f(c, in[I]...);
   }
 
   static std::vector<Shape> shapes(Shape one) { return {std::move(one)}; }

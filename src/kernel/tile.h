@@ -251,6 +251,15 @@ struct SourceLine {
   int line = 0;
 };
 
+/// How a kernel is launched on a GPU; 0: as the renderer chooses. CPUs know none of it.
+struct LaunchOptions {
+  int warps = 0;      // of a program
+  int stages = 0;     // of the ring of a loop that copies ahead, at most
+  int cluster = 0;    // blocks of a cluster
+  int registers = 0;  // of a thread, at most
+  friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
+};
+
 struct Kernel {
   std::string name;                      // for people: "row_softmax"; not hashed
   std::vector<SourceLine> lines = {{}};  // not hashed; the first one stands for none
@@ -258,6 +267,7 @@ struct Kernel {
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
   bool any_size = false;             // its tiles have any size, as users write them: a CPU legalizes it first
+  LaunchOptions launch = {};
   std::vector<Type> types;           // of each Value
   Block body;
 };

@@ -87,6 +87,9 @@ class Target {
     static_cast<void>(segments);
     return compile(kernels);
   }
+  /// Returns why the code of a kernel is likely to be slow (it spills registers, its products wait for each other); ""
+  /// where there is no such reason, or none is known. May compile the kernel once more.
+  virtual std::string objection(const kernel::Kernel&) { return ""; }
   // These three queries neither compile nor wait, so that fusion may ask what a library supports. LibraryCall::begin
   // starts the preparation of a call.
 

@@ -10,6 +10,7 @@
 
 #include "array/op_support.h"
 #include "array/routines/kernel_stages.h"
+#include "array/routines/kernel_traced.h"
 #include "base/error.h"
 #include "compiler/program.h"
 #include "graph/calls/kernel_call.h"
@@ -17,14 +18,6 @@
 #include "target/foreign_launch.h"
 
 namespace weft::k::detail {
-
-/// What a program was traced for, and the program.
-struct Entry {
-  std::vector<Shape> shapes;  // of all arrays
-  AnyConfig config;
-  Program program;
-  std::shared_ptr<const graph::KernelProgram> node;
-};
 
 /// What a launch on memory of the caller's was traced for, and its code on each device.
 struct RawEntry {
@@ -47,6 +40,12 @@ struct RawEntry {
   }
 };
 
+/// The shapes of the arguments of a call whose configuration is chosen, and its node.
+struct TunedEntry {
+  std::vector<Shape> shapes;
+  std::shared_ptr<const graph::KernelProgram> node;
+};
+
 using EntryRef = std::shared_ptr<const Entry>;
 
 namespace {
@@ -54,6 +53,7 @@ namespace {
 constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
+  if (a.launch != b.launch) return false;
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
 }
 
@@ -102,7 +102,8 @@ std::vector<Shape> output_shapes(const Definition& d, const std::vector<array>& 
   return shapes;
 }
 
-/// Returns the shapes of all arrays.
+}  // namespace
+
 std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& inputs, const void* config) {
   check_arguments(d, inputs);
   const std::vector<Shape> outputs = output_shapes(d, inputs, config);
@@ -113,6 +114,8 @@ std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& i
   return shapes;
 }
 
+namespace {
+
 /// Returns whether a call stores nothing: it has no programs, or its results no elements. Its function may then make no
 /// sense (tiles without elements), and is not called.
 bool stores_nothing(const Definition& d, const std::vector<Shape>& shapes, const Grid& grid) {
@@ -121,6 +124,19 @@ bool stores_nothing(const Definition& d, const std::vector<Shape>& shapes, const
   for (size_t k = 0; k < shapes.size(); ++k)
     if (d.arrays[k].use != Use::in && num_elements(shapes[k]) > 0) empty = false;
   return empty || std::any_of(grid.begin(), grid.end(), none);
+}
+
+/// Refuses launch options that no kernel can have.
+void check_launch(const Definition& d, const LaunchOptions& l) {
+  const auto outside = [&](int n, int high, const char* what) {
+    if (n < 0 || n > high) refuse(d, fmt::format("its launch asks for {} {}: 0 to {} are possible", n, what, high));
+  };
+  outside(l.warps, 32, "warps"), outside(l.stages, 32, "stages");
+  outside(l.cluster, 16, "blocks of a cluster"), outside(l.registers, 255, "registers");
+  if (l.warps > 0 && (l.warps & (l.warps - 1)) != 0 && l.warps != 12)
+    refuse(d, fmt::format("its launch asks for {} warps: give it a power of two, or 12 where products have three "
+                          "warpgroups",
+                          l.warps));
 }
 
 /// Traces the function for arrays with these shapes and strides.
@@ -134,16 +150,24 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
     params.push_back({d.arrays[k].use, d.arrays[k].dtype, dims});
     refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, strides[k]});
   }
+  check_launch(d, config.launch);
   Grid grid = d.grid(refs, config.value.get());
   const bool nothing = stores_nothing(d, shapes, grid);
   if (nothing) grid = {0};
-  return k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
+  const Program program = k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
     if (nothing) return;
     std::vector<AnyRef> strided(arrays.begin(), arrays.end());
     for (size_t k = 0; k < strided.size(); ++k) strided[k].strides = strides[k];
     d.body(strided, config.value.get());
   });
+  if (config.launch == LaunchOptions{}) return program;
+  auto data = std::make_shared<Program::Data>(program.data());
+  const LaunchOptions& l = config.launch;
+  data->kernel.launch = {l.warps, l.stages, l.cluster > 1 ? l.cluster : 0, l.registers};
+  return Program(std::move(data));
 }
+
+}  // namespace
 
 Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
   std::vector<Strides> strides;
@@ -152,6 +176,8 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
   auto node = graph_program(program);
   return {std::move(shapes), config, std::move(program), std::move(node)};
 }
+
+namespace {
 
 /// Checks the arrays of a raw launch; returns the strides of all.
 std::vector<Strides> raw_strides(const Definition& d, const std::vector<RawArray>& arrays) {
@@ -183,6 +209,7 @@ struct Traced::State {
   Definition definition;
   std::mutex lock;
   std::deque<EntryRef> entries;  // the latest first
+  std::deque<TunedEntry> tuned;
   std::deque<std::shared_ptr<RawEntry>> raw_entries;
 
   EntryRef find(const std::vector<Shape>& shapes, const AnyConfig& config) {
@@ -202,6 +229,23 @@ struct Traced::State {
     entries.push_front(made);
     if (entries.size() > most_traced) entries.pop_back();
     return made;
+  }
+
+  /// Returns the node of a call whose configuration is chosen by the compiler.
+  std::shared_ptr<const graph::KernelProgram> of_tuned(const std::vector<array>& inputs) {
+    check_arguments(definition, inputs);
+    std::vector<Shape> shapes;
+    for (const array& a : inputs) shapes.push_back(a.shape());
+    {
+      const std::scoped_lock held(lock);
+      for (const TunedEntry& e : tuned)
+        if (e.shapes == shapes) return e.node;
+    }
+    TunedEntry made{std::move(shapes), tuned_program(definition, inputs)};
+    const std::scoped_lock held(lock);
+    tuned.push_front(made);
+    if (tuned.size() > most_traced) tuned.pop_back();
+    return made.node;
   }
 
   /// Returns the program of a raw launch, traced now or before.
@@ -236,11 +280,12 @@ Traced::Traced(Definition definition) : state_(std::make_shared<State>()) {
 const Definition& Traced::definition() const { return state_->definition; }
 
 std::vector<array> Traced::call(const std::vector<array>& inputs, const AnyConfig& config) const {
-  const EntryRef entry = state_->of(inputs, config);
+  const bool tunes = !state_->definition.tuning.configs.empty();
+  const auto node = tunes ? state_->of_tuned(inputs) : state_->of(inputs, config)->node;
   graph::Values values;
   for (const array& a : inputs) values.push_back(a.value());
   std::vector<array> out;
-  for (graph::Value& v : graph::kernel_call(entry->node, std::move(values))) out.emplace_back(std::move(v));
+  for (graph::Value& v : graph::kernel_call(node, std::move(values))) out.emplace_back(std::move(v));
   return out;
 }
 

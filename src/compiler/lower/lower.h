@@ -15,6 +15,7 @@
 // A class sees the group and the addresses of its loads. The schedule depends on the strides alone, so it is the same
 // everywhere.
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/ir/grouping.h"
@@ -35,7 +36,8 @@ struct SymbolArgument {
 struct Variant {
   bool own = false;                  // a matmul by generated code where the rules call a library
   std::optional<Schedule> schedule;  // a rows group by this schedule
-  bool by_rules() const { return !own && !schedule; }
+  std::string config = {};           // a user's kernel in this configuration
+  bool by_rules() const { return !own && !schedule && config.empty(); }
   bool operator==(const Variant&) const = default;
 };
 

@@ -137,9 +137,10 @@ void check_order(const kernel::Kernel& kernel) {
 /// a copy of its own.
 void StepMaker::launch_kernel(GroupId g) {
   const CallPlan& plan = grouping_.groups[g].call;
-  const graph::KernelProgram& program = *plan.kernel;
+  const graph::KernelProgram& program = tuned_.kernels[g] ? *tuned_.kernels[g] : *plan.kernel;
   if (policy_.numerics.deterministic) check_order(program.kernel);
   Lowered lowered{program.kernel, {}, {}, program.grid, program.work.operations + program.work.products};
+  if (const std::string& config = tuned_.variants[g].config; !config.empty()) lowered.kernel.name += ' ' + config;
   size_t next_operand = 0, next_result = 0;
   for (const graph::KernelArray& array : program.arrays) {
     const NodeId operand = array.use != graph::KernelUse::out ? plan.operands[next_operand++] : NodeId{};

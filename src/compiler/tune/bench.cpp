@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t period = 65521;  // elements of a pattern: a prime, so that no two rows of an array begin alike
 constexpr int64_t evicted_bytes_a_thread = int64_t{4} << 20;  // more than a core's own caches hold
 constexpr int64_t uncached_bytes = int64_t{64} << 20;         // data of this size is not in a cache in any case
+constexpr int64_t most_sets = 64;
 
 uint64_t random_word(uint64_t at, uint64_t seed) {
   uint64_t h = (at + 1) * 0x9e3779b97f4a7c15ull ^ (seed + 1) * 0xd1342543de82ef95ull;
@@ -88,26 +89,37 @@ double tolerance(Dtype t) {
 }  // namespace
 
 TuneBench::TuneBench(const TuneItem& item, runtime::Accelerator* device) : device_(device), length_(item.length) {
-  for (const auto& [node, about] : item.buffers) {
-    memory_[node] = {about, runtime::allocate(static_cast<size_t>(about.bytes) + 64), {}};
-    total_ += about.used;
-  }
+  for (const auto& [node, about] : item.buffers) total_ += about.used;
+  const bool rotates = device && item.rotates;
+  sets_.resize(rotates ? static_cast<size_t>(std::clamp<int64_t>(uncached_bytes / std::max<int64_t>(total_, 1), 1,
+                                                                 most_sets))
+                       : 1);
+  for (std::map<int, Memory>& set : sets_)
+    for (const auto& [node, about] : item.buffers)
+      set[node] = {about, runtime::allocate(static_cast<size_t>(about.bytes) + 64), {}};
 }
 
 void TuneBench::fill(bool positive) {
-  uint64_t seed = 0;
-  for (auto& [node, m] : memory_) {
-    const int64_t size = m.about.dtype.size(), count = std::clamp<int64_t>(m.about.used / size, 1, period);
-    const uint64_t range = m.about.range > 0 ? static_cast<uint64_t>(m.about.range) : 100;
-    m.pattern.resize(static_cast<size_t>(count * size));
-    for (int64_t k = 0; k < count; ++k) {
-      const uint64_t word = random_word(static_cast<uint64_t>(k), seed);
-      const double unit = static_cast<double>(word >> 11) * 0x1p-53;
-      put(m.pattern.data() + k * size, m.about.dtype, positive ? 0.0625 + unit * 0.9375 : 2 * unit - 1,
-          static_cast<int64_t>((word >> 8) % range));
+  for (std::map<int, Memory>& set : sets_) {
+    uint64_t seed = 0;
+    for (auto& [node, m] : set) {
+      set_pattern(m, positive, seed++);
+      fill(m);
     }
-    ++seed;
-    fill(m);
+  }
+}
+
+void TuneBench::set_pattern(Memory& m, bool positive, uint64_t seed) {
+  const int64_t size = m.about.dtype.size(), count = std::clamp<int64_t>(m.about.used / size, 1, period);
+  const uint64_t range = m.about.range > 0 ? static_cast<uint64_t>(m.about.range) : 100;
+  m.pattern.resize(static_cast<size_t>(count * size));
+  for (int64_t k = 0; k < count; ++k) {
+    const uint64_t word = random_word(static_cast<uint64_t>(k), seed);
+    const double unit = static_cast<double>(word >> 11) * 0x1p-53;
+    const double real = m.about.constant.value_or(positive ? 0.0625 + unit * 0.9375 : 2 * unit - 1);
+    const auto whole = m.about.constant ? static_cast<int64_t>(*m.about.constant)
+                                        : static_cast<int64_t>((word >> 8) % range);
+    put(m.pattern.data() + k * size, m.about.dtype, real, whole);
   }
 }
 
@@ -130,13 +142,14 @@ void TuneBench::evict() const {
 }
 
 void* TuneBench::address(NodeId node) const {
-  const Memory& m = memory_.at(node);
+  const Memory& m = memory().at(node);
   return static_cast<char*>(m.data->on(device_)) + m.about.offset;
 }
 
 double TuneBench::run(const TuneCandidate& candidate, const target::Executable* executable) {
   using Clock = std::chrono::steady_clock;
-  for (auto& [node, m] : memory_)
+  turn_ = (turn_ + 1) % sets_.size();
+  for (auto& [node, m] : memory())
     if (m.about.updated) fill(m);
   evict();
   std::vector<void*> pointers;
@@ -168,14 +181,20 @@ void TuneBench::start() const {
 double TuneBench::stop(std::chrono::steady_clock::time_point from) {
   if (device_) device_->synchronize();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-  for (auto& [node, m] : memory_)
+  for (auto& [node, m] : memory())
     if (device_ && m.about.written) m.data->overwritten_on(device_);
   return seconds;
 }
 
+std::vector<char> TuneBench::contents(NodeId node) const {
+  const Memory& m = memory().at(node);
+  const char* data = static_cast<const char*>(m.data->data());
+  return {data, data + m.about.used};
+}
+
 std::vector<std::vector<char>> TuneBench::results() const {
   std::vector<std::vector<char>> all;
-  for (const auto& [node, m] : memory_) {
+  for (const auto& [node, m] : memory()) {
     if (!m.about.written) continue;
     const char* data = static_cast<const char*>(m.data->data());
     all.emplace_back(data, data + m.about.used);
@@ -186,7 +205,7 @@ std::vector<std::vector<char>> TuneBench::results() const {
 bool TuneBench::mostly_finite(const std::vector<std::vector<char>>& results) const {
   int64_t finite = 0, all = 0;
   size_t at = 0;
-  for (const auto& [node, m] : memory_) {
+  for (const auto& [node, m] : memory()) {
     if (!m.about.written) continue;
     const char* data = results[at++].data();
     const int64_t size = m.about.dtype.size(), count = m.about.used / size, step = std::max<int64_t>(1, count / period);
@@ -202,7 +221,7 @@ bool TuneBench::agree(const std::vector<std::vector<char>>& expected, const std:
   if (same_bits) return expected == got;
   std::atomic<bool> same = true;
   size_t at = 0;
-  for (const auto& [node, m] : memory_) {
+  for (const auto& [node, m] : memory()) {
     if (!m.about.written) continue;
     const char *a = expected[at].data(), *b = got[at].data();
     ++at;

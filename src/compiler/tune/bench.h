@@ -22,6 +22,8 @@ class TuneBench {
   /// Runs a candidate once and returns the seconds, with caches that hold little of the data. `executable`: the
   /// compiled code, for candidates that have code.
   double run(const TuneCandidate& candidate, const target::Executable* executable);
+  /// Returns a copy of what a buffer holds, as far as it is filled.
+  std::vector<char> contents(NodeId node) const;
   /// Returns copies of the buffers that a run may have written.
   std::vector<std::vector<char>> results() const;
   /// Returns whether more than half of the results' elements are finite.
@@ -37,6 +39,7 @@ class TuneBench {
     runtime::BufferRef data;
     std::vector<char> pattern;  // repeated all over the buffer
   };
+  static void set_pattern(Memory& memory, bool positive, uint64_t seed);
   void fill(Memory& memory) const;
   void evict() const;
   void* address(NodeId node) const;
@@ -44,7 +47,11 @@ class TuneBench {
   void start() const;
   double stop(std::chrono::steady_clock::time_point from);
 
-  std::map<int, Memory> memory_;
+  std::map<int, Memory>& memory() { return sets_[turn_]; }
+  const std::map<int, Memory>& memory() const { return sets_[turn_]; }
+
+  std::vector<std::map<int, Memory>> sets_;  // equal ones, of which runs take the next
+  size_t turn_ = 0;
   runtime::Accelerator* device_;
   int64_t length_, total_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "compiler/region/dot_plan.h"
 #include "compiler/schedule/work.h"
 #include "compiler/tune/tune.h"
+#include "compiler/tune/user_kernels.h"
 
 namespace weft::compiler {
 
@@ -294,7 +295,18 @@ std::vector<TuneItem> search_items(const LowerContext& cx, const Grouping& group
 
 TunedGroups tune_groups(const LowerContext& cx, const Grouping& grouping, const std::vector<GroupId>& order,
                         const Policy& policy) {
-  return GroupTuner(cx, grouping, policy).run(order);
+  TunedGroups tuned = GroupTuner(cx, grouping, policy).run(order);
+  tuned.kernels.assign(grouping.groups.size(), nullptr);
+  for (const GroupId g : order) {
+    const std::shared_ptr<const graph::KernelProgram>& kernel = grouping.groups[g].call.kernel;
+    if (!kernel || !kernel->tuning) continue;
+    ChosenKernel chosen = choose_configuration(*kernel, cx.target, policy);
+    tuned.variants[g].config = std::move(chosen.word);
+    tuned.kernels[g] = std::move(chosen.program);
+    tuned.text += chosen.note + "\n";
+    tuned.ms += chosen.ms;
+  }
+  return tuned;
 }
 
 std::string print(const TunedGroups& tuned) {
@@ -317,6 +329,8 @@ void verify(const Grouping& grouping, const TunedGroups& tuned) {
   for (GroupId g = 0; g < grouping.groups.count(); ++g) {
     const Group::Kind kind = grouping.groups[g].kind;
     const Variant& variant = tuned.variants[g];
+    require(variant.config.empty() == !tuned.kernels[g], "a kernel is there for each configuration", g);
+    require(variant.config.empty() || kind == Group::Kind::call, "only a user's kernel has configurations", g);
     require(!variant.own || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
     require(!variant.schedule || kind == Group::Kind::rows, "only a group of rows has schedules to choose from", g);
   }

@@ -26,6 +26,7 @@ using Executables = std::vector<std::shared_ptr<const target::Executable>>;
 constexpr std::string_view tuner_version = "2 ";  // raise it when schedules or measurements change their meaning
 // A challenger must take less than this share of the rules' time, in the median and at best.
 constexpr double margin = 0.95;
+constexpr std::string_view config_mark = "config:";
 constexpr size_t least_repeats = 3;
 constexpr double runs_of_a_candidate = 6;   // including the time to fill and compare, at least
 constexpr double hopeless = 1.5;            // times the best first time: slower candidates are not timed again
@@ -71,14 +72,6 @@ std::optional<Variant> find(const Digest& key, const Policy& policy) {
   }
   if (found) s.choices[key] = to_string(*found);
   return found;
-}
-
-void record(const Digest& key, const Variant& variant) {
-  const std::string choice = to_string(variant), entry = std::string(tuner_version) + choice;
-  runtime::cache_put("tune", key, entry.data(), entry.size());
-  const std::lock_guard lock(state().mutex);
-  state().choices[key] = choice;
-  state().measured.insert(key);
 }
 
 bool same_bits(const TuneItem& item) {
@@ -185,16 +178,16 @@ class Contest {
       }
       const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
       if (r == 0)
-        repeats = std::clamp(static_cast<size_t>(effort_.seconds_of_an_item / std::max(elapsed, 1e-6)), least_repeats,
-                             effort_.most_repeats);
+        repeats = std::clamp(static_cast<size_t>(effort_.seconds_of_an_item / std::max(elapsed, 1e-6)),
+                             std::min(least_repeats, effort_.most_repeats), effort_.most_repeats);
     }
   }
 
   /// Returns the winner: the rules' choice, unless another is faster by the margin.
   TuneResult decide() const {
-    TuneResult result{Variant{}, item_.name + ":"};
-    double bound = runners_[0].median() * margin;
-    const double least = runners_[0].least() * margin;  // the median alone may be disturbed by another process
+    TuneResult result{item_.equals ? item_.candidates[0].variant : Variant{}, item_.name + ":"};
+    double bound = runners_[0].median() * (item_.equals ? 1 : margin);
+    const double least = item_.equals ? INFINITY : runners_[0].least() * margin;  // the median alone may be disturbed by another process
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       const bool timed = runner.dropped.empty();
@@ -203,9 +196,8 @@ class Contest {
       result.note +=
           fmt::format("{} {} {}", k ? "," : "", to_string(item_.candidates[k].variant),
                       runner.dropped.empty() ? fmt::format("{:.3f} ms", 1e3 * runner.median()) : runner.dropped);
-      if (k == 0 || !runner.dropped.empty() || runner.seconds.size() < least_repeats || runner.median() >= bound ||
-          runner.least() >= least)
-        continue;
+      const bool often = runner.seconds.size() >= std::min(least_repeats, effort_.most_repeats);
+      if (k == 0 || !timed || !often || runner.median() >= bound || runner.least() >= least) continue;
       bound = runner.median();
       result.variant = item_.candidates[k].variant;
     }
@@ -236,12 +228,14 @@ TuneResult contest(const TuneItem& item, const Executables& executables, const T
 }  // namespace
 
 std::string to_string(const Variant& variant) {
+  if (!variant.config.empty()) return std::string(config_mark) + variant.config;
   return variant.own ? "own" : variant.schedule ? to_string(*variant.schedule) : "rules";
 }
 
 std::optional<Variant> parse_variant(std::string_view text) {
   if (text == "rules") return Variant{};
   if (text == "own") return Variant{true, {}};
+  if (text.starts_with(config_mark)) return Variant{false, {}, std::string(text.substr(config_mark.size()))};
   std::optional<Schedule> schedule = parse_schedule(text);
   return schedule ? std::optional(Variant{false, std::move(schedule)}) : std::nullopt;
 }
@@ -249,6 +243,14 @@ std::optional<Variant> parse_variant(std::string_view text) {
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy) {
   if (const std::optional<Variant> found = find(key, policy)) return found;
   return find(key_with_threads(key), policy);
+}
+
+void record_choice(const Digest& key, const Variant& variant) {
+  const std::string choice = to_string(variant), entry = std::string(tuner_version) + choice;
+  runtime::cache_put("tune", key, entry.data(), entry.size());
+  const std::lock_guard lock(state().mutex);
+  state().choices[key] = choice;
+  state().measured.insert(key);
 }
 
 std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Target& target, const TuneEffort& effort) {
@@ -264,7 +266,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
     const double expected = runs_of_a_candidate * static_cast<double>(item.candidates.size()) * item.seconds;
     if (effort.recorded && (spent >= state().budget || spent + expected > state().budget)) {
       results.push_back({Variant{}, item.name + ": no time left to measure"});
-      if (!same_bits(item)) record(item.key, {});
+      if (!same_bits(item)) record_choice(item.key, {});
       continue;
     }
     if (k >= first + executables.size()) {  // some items before it may have been skipped
@@ -274,7 +276,7 @@ std::vector<TuneResult> measure(const std::vector<TuneItem>& items, target::Targ
     const double left = effort.recorded ? state().budget - spent : INFINITY;
     results.push_back(contest(item, executables[k - first], effort, left, target.device()));
     if (!effort.recorded) continue;
-    record(same_bits(item) ? key_with_threads(item.key) : item.key, results.back().variant);
+    record_choice(same_bits(item) ? key_with_threads(item.key) : item.key, results.back().variant);
     spent += std::chrono::duration<double>(Clock::now() - start).count();
   }
   return results;

@@ -44,6 +44,7 @@ struct TuneBuffer {
   int64_t range = 0;  // integers lie in [0, range); 0: small ones
   bool written = false;
   bool updated = false;  // written and read: its old value is put back before each run
+  std::optional<double> constant = {};  // all elements, in place of random data
 };
 
 /// The candidates of one group, the rules' first, and all buffers that any of them touches.
@@ -54,6 +55,8 @@ struct TuneItem {
   std::map<NodeId, TuneBuffer> buffers;
   int64_t length = 0;  // maps of any length run over this many elements; 0: over all
   double seconds = 0;  // rough estimate for one run
+  bool equals = false;   // no candidate is the rules': the fastest wins by whatever margin
+  bool rotates = false;  // a device's runs take turns among buffers that its caches do not hold together
 };
 
 /// The measured times of a candidate.
@@ -72,11 +75,12 @@ struct TuneResult {
 /// How much measuring may cost.
 struct TuneEffort {
   double seconds_of_an_item = 0.03;  // spent on repeats
-  size_t most_repeats = 9;
+  size_t most_repeats = 9;  // at least 1
   bool recorded = true;  // results are kept, and their cost counts against the process's budget
 };
 
-/// Returns a variant as one word, "rules", "own" or the text of its schedule, as choices are recorded.
+/// Returns a variant as one word, "rules", "own", "config:" with the word of a configuration, or the text of its
+/// schedule, as choices are recorded.
 std::string to_string(const Variant& variant);
 /// Reads such a word; returns nothing for any other text.
 std::optional<Variant> parse_variant(std::string_view text);
@@ -84,6 +88,9 @@ std::optional<Variant> parse_variant(std::string_view text);
 /// Returns the recorded choice for a key, from the policy's choices, this process, or the cache on disk, as far as the
 /// mode allows.
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy);
+
+/// Records the choice for a key, in this process and on disk.
+void record_choice(const Digest& key, const Variant& variant);
 
 /// Measures the items one after another, as long as the process's time budget lasts, and records the results, unless
 /// the effort says otherwise. Errors of candidates are noted, not thrown.

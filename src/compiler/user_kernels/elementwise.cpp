@@ -151,7 +151,7 @@ class KernelFuser : Rewriter {
   bool find_load(const std::string& key, const std::vector<NodeId>& results) {
     const IrNode& call = from_[results[0]];
     const KernelProgram& program = *call.attrs->kernel;
-    if (computes_low(program.kernel)) return false;
+    if (computes_low(program.kernel) || program.tuning) return false;
     size_t input = 0;
     for (size_t k = 0; k < program.arrays.size(); ++k) {
       if (program.arrays[k].use == KernelUse::out) continue;
@@ -175,7 +175,7 @@ class KernelFuser : Rewriter {
   bool find_store(const std::string& key, const std::vector<NodeId>& results) {
     const IrNode& call = from_[results[0]];
     const KernelProgram& program = *call.attrs->kernel;
-    if (computes_low(program.kernel)) return false;
+    if (computes_low(program.kernel) || program.tuning) return false;
     size_t input = 0;
     int result = 0;
     for (size_t k = 0; k < program.arrays.size(); ++k) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "graph/calls/kernel_call.h"
+#include "graph/calls/kernel_tuning.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -113,9 +114,24 @@ class Batching {
 
 }  // namespace
 
+namespace {
+
+/// Returns the configurations of a whole batch.
+std::shared_ptr<const KernelTuning> batched_tuning(const KernelTuning& tuning, int64_t extent,
+                                                   const std::vector<bool>& batched) {
+  KernelTuning out = tuning;
+  for (KernelCandidate& c : out.candidates)
+    if (c.program) c.program = batched_program(*c.program, extent, batched);
+  out.shape_key.push_back(bucket_of(extent));
+  return kernel_tuning(std::move(out));
+}
+
+}  // namespace
+
 std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
                                                      const std::vector<bool>& batched) {
   KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid};
+  if (program.tuning) out.tuning = batched_tuning(*program.tuning, extent, batched);
   kernel::verify(out.kernel);
   for (size_t k = 0; k < batched.size(); ++k)
     if (batched[k]) out.arrays[k].type.shape = prepend(extent, program.arrays[k].type.shape);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "graph/calls/call_rules.h"
+#include "graph/calls/kernel_tuning.h"
 #include "graph/rows.h"
 #include "kernel/checked_memory.h"
 #include "kernel/interpret.h"
@@ -80,6 +81,7 @@ Digest key_of(const KernelProgram& program) {
     h.number(a.use).number(a.type.dtype.val()).number(a.type.shape.size());
     for (const Dim& d : a.type.shape) h.number(d.bound());
   }
+  if (program.tuning) h.digest(program.tuning->key);
   return h.finish();
 }
 

@@ -25,12 +25,17 @@ struct KernelWork {
   double products = 0;    // of these a multiplication and an addition are two
   Dtype operands = float32;
   bool tf32 = false;  // of the products of the largest dot
+  double moved = 0;   // bytes that programs load and store, whatever several of them read
 };
+
+struct KernelTuning;
 
 struct KernelProgram {
   kernel::Kernel kernel;
   std::vector<KernelArray> arrays;  // one for each of its parameters
   int64_t grid = 0;                 // programs
+  // The configurations that it is one of (graph/calls/kernel_tuning.h); null: there is nothing to choose.
+  std::shared_ptr<const KernelTuning> tuning = {};
   // The members below are set by kernel_program.
   KernelWork work = {};
   std::string where = {};  // the user's first line: "softmax.cpp:31"

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/calls/kernel_call.h"
+#include "kernel/op_info.h"
 
 namespace weft::graph {
 namespace {
@@ -46,6 +47,7 @@ class Count {
   /// Adds the operations of an instruction that runs `times` times.
   void count(const Inst& inst, double times) {
     const double results = inst.results.empty() ? 0 : elements(inst.results[0]);
+    move(inst, times);
     switch (inst.op) {
       case kernel::Op::constant:
         if (inst.type.rank() == 0 && inst.number.integral) known_[static_cast<size_t>(inst.results[0])] = inst.number.i;
@@ -71,6 +73,20 @@ class Count {
         return;
       default: return;
     }
+  }
+
+  /// Adds the bytes that an instruction moves between the arrays and a program.
+  void move(const Inst& inst, double times) {
+    const bool copies = inst.op == kernel::Op::copy_async;
+    const kernel::Ref ref = copies ? inst.left : inst.ref;
+    const kernel::Access access = kernel::info(inst.op).access;
+    if (!copies && (access == kernel::Access::none || inst.op == kernel::Op::prefetch)) return;
+    if (ref < 0 || static_cast<size_t>(ref) >= kernel_.params.size()) return;
+    double count = 1;
+    if (copies) count = static_cast<double>(inst.type.size());
+    else if (!inst.results.empty()) count = elements(inst.results[0]);
+    else if (!inst.args.empty()) count = elements(inst.args[0]);
+    work_.moved += times * count * static_cast<double>(kernel_.params[static_cast<size_t>(ref)].dtype.size());
   }
 
   /// Of a reduction or scan that combines `pairs` elements: by a reducer one operation, else those of its block.

@@ -42,6 +42,7 @@ Kernel Copier::copied() {
   block(from_.body);
   Kernel out = b_.finish();
   out.any_size = from_.any_size;
+  out.launch = from_.launch;
   return out;
 }
 

@@ -63,6 +63,8 @@ class Parser {
     if (in_.accept("grid")) launch_ = Launch{std::move(arrays_), in_.whole("the number of programs", 0)};
     else if (has_extents_) refuse(in_.peek(), "the arrays have extents: write \"grid\" and the number of programs");
     kernel_.any_size = in_.accept("any_size");
+    for (const auto& [word, member] : launch_words)
+      if (in_.accept(word)) kernel_.launch.*member = static_cast<int>(in_.whole(std::string(word), 1, 1024));
     in_.expect("{");
     end_line();
     while (in_.accept("local")) {

@@ -27,7 +27,10 @@ class Printer {
     for (size_t k = 0; k < kernel_.symbols.size(); ++k) fmt::format_to(out, "{}s{}", k ? ", " : "; ", k);
     text_ += ')';
     if (launch) fmt::format_to(out, " grid {}", launch->programs);
-    text_ += kernel_.any_size ? " any_size {\n" : " {\n";
+    if (kernel_.any_size) text_ += " any_size";
+    for (const auto& [word, member] : launch_words)
+      if (kernel_.launch.*member > 0) fmt::format_to(out, " {} {}", word, kernel_.launch.*member);
+    text_ += " {\n";
     unmade_locals();
     block(kernel_.body, 1);
     text_ += "}\n";

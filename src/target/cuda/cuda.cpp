@@ -17,6 +17,7 @@
 #include "target/cuda/driver/library.h"
 #include "target/cuda/generator_digest.h"  // of the code generator: cubins on disk of another one go unused
 #include "target/cuda/handwritten/loaded.h"
+#include "target/cuda/inspect.h"
 #include "target/cuda/libraries/cublaslt.h"
 #include "target/cuda/libraries/cudnn.h"
 
@@ -141,6 +142,13 @@ std::vector<std::shared_ptr<const Executable>> CudaTarget::begin(std::span<const
     for (const size_t count : segments[k]) made[k]->begin(count);
   out.assign(made.begin(), made.end());
   return out;
+}
+
+std::string CudaTarget::objection(const kernel::Kernel& kernel) {
+  const KernelCode code = code_of(kernel, machine());
+  if (code.serialized) return "its products by warpgroups (wgmma) wait for each other";
+  const int64_t spilled = code.usage.spill_store_bytes + code.usage.spill_load_bytes;
+  return spilled > 0 ? fmt::format("spills {} bytes of registers", spilled) : "";
 }
 
 CompileStats CudaTarget::stats() const {

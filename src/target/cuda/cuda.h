@@ -38,6 +38,7 @@ class CudaTarget final : public Target, public KernelCompiler {
   std::shared_ptr<const LibraryCall> library(const kernel::DotDesc& desc) const override;
   std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc) const override;
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const override;
+  std::string objection(const kernel::Kernel& kernel) override;
   CompileStats stats() const override;
   /// Returns what ptxas reported of every kernel that this object compiled; cached kernels are not among them.
   std::vector<KernelUsage> usage() const;

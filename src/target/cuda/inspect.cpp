@@ -128,6 +128,7 @@ KernelCode code_of(const kernel::Kernel& kernel, const Machine& machine) {
   out.cubin = compile(std::string(prelude()) + rendered.source, machine.arch, {}, &log);
   for (const KernelUsage& usage : parse_usage(log))
     if (usage.name == rendered.symbol) out.usage = usage;
+  out.serialized = log.find("instructions are serialized") != std::string::npos;
   check(!out.usage.name.empty(), "cuda", "the compiler's log lacks the kernel");
   out.threads = rendered.threads, out.programs = rendered.programs, out.blocks = rendered.blocks;
   out.shared_bytes = rendered.shared_bytes + out.usage.shared_bytes;

@@ -32,6 +32,7 @@ struct KernelCode {
   int64_t blocks = 1;        // that run one program: a cluster
   int64_t shared_bytes = 0;  // of a block, static and dynamic
   Occupancy occupancy;
+  bool serialized = false;  // ptxas lets the products of warpgroups wait for each other
 };
 /// Compiles a kernel as its launches with aligned arrays are. Throws std::runtime_error without NVRTC, and where it
 /// does not compile.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "target/cuda/codegen/renderer.h"
 
@@ -14,6 +16,7 @@ using kernel::Op;
 namespace {
 
 constexpr int most_threads = 1024;
+constexpr int registers_of_sm = 65536;
 constexpr int64_t few_blocks_bytes = 56 << 10;
 constexpr int64_t most_of_a_warp = 1024;
 constexpr int64_t registers_of_long_rows = 16;  // per thread, of a row that several warps walk
@@ -167,6 +170,8 @@ int Renderer::threads_of_rows() const {
 /// otherwise uses so few registers that few loads are in flight. A kernel that walks rows has a grid sized for as many
 /// concurrent programs as fit with all registers that a thread can have (with half of them for long rows).
 int Renderer::min_blocks() const {
+  if (kernel_.launch.registers > 0)
+    return static_cast<int>(registers_of_sm / (kernel_.launch.registers * threads_of_block()));
   if (blocks_ > 0) return blocks_;
   if (!partial_rows_.empty()) return std::max(1, most_threads / threads_);
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
@@ -178,9 +183,26 @@ void Renderer::choose_general_threads() {
   constexpr int64_t elements_of_thread = 8;
   if (has_lanes(kernel_.body)) vec_ = 1;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(1, largest_tile_ / elements_of_thread));
-  threads_ = warps_ > 0
-                 ? 32 * warps_
-                 : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
+  threads_ = warps_ > 0                ? 32 * warps_
+             : kernel_.launch.warps > 0 ? 32 * kernel_.launch.warps
+                                        : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
+}
+
+/// Refuses what the kernel's launch asks for and its code cannot have.
+void Renderer::check_launch() const {
+  const kernel::LaunchOptions& asked = kernel_.launch;
+  const auto refuse = [&](const std::string& what) { throw_invalid("kernel " + kernel_.name, what); };
+  if (asked.warps > 0 && (32 * asked.warps != threads_ || threads_ > most_threads))
+    refuse(fmt::format("is asked to run by {} warps, which it cannot: its roles or its source have {}, and a block has "
+                       "{} at most",
+                       asked.warps, threads_ / 32, most_threads / 32));
+  if (asked.cluster > 1 && asked.cluster != cluster_)
+    refuse(fmt::format("is asked to run by clusters of {} blocks, which kernels of users do not have: leave cluster at "
+                       "1",
+                       asked.cluster));
+  if (asked.registers * threads_of_block() > registers_of_sm)
+    refuse(fmt::format("is asked to have {} registers for each of {} threads, more than the {} of an SM: ask for fewer",
+                       asked.registers, threads_of_block(), registers_of_sm));
 }
 
 void Renderer::choose_threads() {

@@ -42,6 +42,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
   }
   choose_threads();
   choose_layouts();
+  check_launch();
 }
 
 std::string Renderer::at(Value v, const std::string& r) const {

@@ -56,6 +56,7 @@ class Renderer {
 
   // analyze.cpp
   void choose_threads();
+  void check_launch() const;
   void choose_general_threads();
   void analyze(const kernel::Block& block);
   void analyze_loop(const Inst& loop);

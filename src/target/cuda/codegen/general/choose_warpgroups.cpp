@@ -67,6 +67,7 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
   }
   const int64_t elements = accumulators(uses, dots);
   for (const int groups : {2, 1, 3, 4}) {
+    if (kernel_.launch.warps > 0 && kernel_.launch.warps != 4 * groups) continue;
     if (!fit(dots, elements, groups)) continue;
     warpgroups_ = groups;
     const int64_t registers = elements / (128 * groups) + other_registers;

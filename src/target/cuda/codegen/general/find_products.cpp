@@ -144,7 +144,8 @@ void Renderer::choose_warps(const Uses& uses) {
                                          : std::max<int64_t>(1, most.size() / 1024);
   if (rows) warps = tile_rows >= 128 && most.size() / tile_rows <= 128 ? tile_rows / 32 : tile_rows / 16;
   warps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(warps, 1, 16))));
-  while (warps > 1 && grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0) warps /= 2;
+  if (kernel_.launch.warps > 0) warps = kernel_.launch.warps;
+  while (warps > 1 && kernel_.launch.warps == 0 && grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0) warps /= 2;
   threads_ = 32 * static_cast<int>(warps);
   for (const Inst* dot : dots) {
     const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);
@@ -285,8 +286,9 @@ void Renderer::lay_out_stages(const Uses& uses) {
       if (const auto outer = rings_of_loops_.find(around->second.inst);
           outer != rings_of_loops_.end() && outer->second.stages > 0)
         ring.offset = std::max(ring.offset, outer->second.offset + outer->second.stages * outer->second.stage_bytes);
-    ring.stages =
-        static_cast<int>(std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, most_stages));
+    const int64_t most = kernel_.launch.stages > 0 ? kernel_.launch.stages : most_stages;
+    ring.stages = static_cast<int>(
+        std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, std::max<int64_t>(most, 2)));
     for (auto& [result, product] : products_)
       if (product.loop == position.inst && product.in_place) {
         if (ring.stages == 2) product.in_place = false;

@@ -39,6 +39,12 @@ int main() {
   check::near("tiles of 64 x 64 x 32", tiled(a, b), wanted, 1e-4);
   check::near("tiles of 48 x 100 x 17", tiled.config({48, 100, 17})(a, b), wanted, 1e-4);
 
+  // The compiler takes the fastest of several, by measurement at the first call, and remembers it.
+  const auto chosen = tiled.configs({{{.m = 64, .n = 64, .k = 32}, {.warps = 4}},
+                                     {{.m = 128, .n = 64, .k = 32}, {.warps = 8, .stages = 3}},
+                                     {{.m = 32, .n = 64, .k = 16}}});
+  check::near("the fastest of three", chosen(a, b), wanted, 1e-4);
+
   const auto in_bf16 = by_tiles(product<bfloat16_t>);
   check::near("bfloat16", in_bf16(astype(a, bfloat16), astype(b, bfloat16)), matmul(a, b), 0.5);
 

@@ -179,7 +179,7 @@ class KernelFunction {
   /// Makes a kernel of a function; the function `kernel` deduces the types.
   template <class F>
   KernelFunction(std::string name, F function) : traced_(definition(std::move(name), std::move(function), Handles{})) {
-    if constexpr (std::default_initializable<Config>) config_ = any(Config{});
+    if constexpr (std::default_initializable<Config>) config_ = any({Config{}});
   }
 
   /// Returns the kernel with a grid: fixed, or computed by f(parameters…) or f(parameters…, configuration) from handles
@@ -209,9 +209,10 @@ class KernelFunction {
     });
   }
   /// Returns the kernel with another configuration, and nothing to choose; the first one is Config{}.
-  KernelFunction config(Configured<Config> value) const {
-    KernelFunction out = tuning([](detail::Tuning& t) { t.configs.clear(); });
-    out.config_ = any(std::move(value));
+  KernelFunction config(Config value, LaunchOptions launched = {}) const {
+    KernelFunction out = *this;
+    if (!traced_.definition().tuning.configs.empty()) out = tuning([](detail::Tuning& t) { t.configs.clear(); });
+    out.config_ = any({std::move(value), launched});
     return out;
   }
 

@@ -51,7 +51,7 @@ class FreshFolder {
   fs::path path_;
 };
 
-enum class Fault { none, lies, hangs, checks, crashes, refuses, reads };
+enum class Fault { none, lies, hangs, checks, crashes, refuses };
 
 struct Way {
   int64_t block = 64;
@@ -69,9 +69,9 @@ auto triple_kernel(const std::string& name = "triple") {
                      if (way.fault == Fault::refuses) throw std::invalid_argument("no such way");
                      if (way.fault == Fault::checks) k::check(x(0).load() > 1000.f, "x is large");
                      if (way.fault == Fault::crashes) {
-                       const auto far = k::scratch<float>({int64_t{1} << 26, 1 << 4});
-                       far(k::program_id(0), k::all) = k::full<float>({1 << 4}, 1.f);
-                       y(part) = x(part) * far(0, 0).load();
+                       const auto all = k::scratch<float>({int64_t{1} << 40, 64});  // more than there are addresses
+                       all(k::program_id(0) * (int64_t{1} << 30), k::all) = x(k::ds(0, 64));
+                       y(part) = x(part) * all(0, 0).load();
                      }
                      if (way.fault == Fault::hangs)
                        k::while_([&] { return x(0).load() < 1000.f; }, [&] { y(part) = x(part); });
@@ -183,6 +183,15 @@ TEST_CASE("no configuration works: each is named with its reason, and the failur
   CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 0.9);  // not tried again
   CHECK(has(message_of([&] { triple_kernel().configs({Way{64, Fault::refuses}})(x); }),
             "[kernel triple] no configuration works:\n  {64,5}: no such way"));
+}
+
+TEST_CASE("a configuration that crashes does so in a process of its own") {
+  const FreshFolder folder;
+  const array x = some(3'000'000);  // more than the interpreter tries
+  const std::string text = tuned([&] { return triple_kernel().configs({Way{4096, Fault::crashes}, Way{8192}})(x); });
+  CAPTURE(text);
+  CHECK(has(text, "{4096,4} crashes: its process ended by signal "));
+  CHECK(has(text, "-> {8192,0}"));
 }
 
 TEST_CASE("a child that dies takes one configuration along") {

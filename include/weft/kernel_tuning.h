@@ -70,7 +70,9 @@ struct AnyValue {
   operator T() const;
 };
 template <class C, class... V>
-concept BracedFrom = requires { C{std::declval<V>()...}; };
+concept BracedFrom = requires {
+  C{std::declval<V>()...};
+};
 
 /// Returns the number of members of an aggregate, 9 where it has more than 8.
 template <class C, class... V>
@@ -99,25 +101,41 @@ std::string values_text(const V&... v) {
 /// aggregate in order, "{128,64}"; "" where it is neither.
 template <class C>
 std::string config_text(const C& c) {
-  if constexpr (requires { { c.to_string() } -> std::convertible_to<std::string>; }) {
+  if constexpr (requires {
+                  { c.to_string() } -> std::convertible_to<std::string>;
+                }) {
     return c.to_string();
   } else if constexpr (std::is_same_v<C, std::tuple<>>) {
     return "{}";
   } else if constexpr (std::is_aggregate_v<C>) {
     constexpr size_t n = members<C>();
-    if constexpr (n == 1) { const auto& [a1] = c; return values_text(a1); }
-    else if constexpr (n == 2) { const auto& [a1, a2] = c; return values_text(a1, a2); }
-    else if constexpr (n == 3) { const auto& [a1, a2, a3] = c; return values_text(a1, a2, a3); }
-    else if constexpr (n == 4) { const auto& [a1, a2, a3, a4] = c; return values_text(a1, a2, a3, a4); }
-    else if constexpr (n == 5) { const auto& [a1, a2, a3, a4, a5] = c; return values_text(a1, a2, a3, a4, a5); }
-    else if constexpr (n == 6) { const auto& [a1, a2, a3, a4, a5, a6] = c; return values_text(a1, a2, a3, a4, a5, a6); }
-    else if constexpr (n == 7) {
+    if constexpr (n == 1) {
+      const auto& [a1] = c;
+      return values_text(a1);
+    } else if constexpr (n == 2) {
+      const auto& [a1, a2] = c;
+      return values_text(a1, a2);
+    } else if constexpr (n == 3) {
+      const auto& [a1, a2, a3] = c;
+      return values_text(a1, a2, a3);
+    } else if constexpr (n == 4) {
+      const auto& [a1, a2, a3, a4] = c;
+      return values_text(a1, a2, a3, a4);
+    } else if constexpr (n == 5) {
+      const auto& [a1, a2, a3, a4, a5] = c;
+      return values_text(a1, a2, a3, a4, a5);
+    } else if constexpr (n == 6) {
+      const auto& [a1, a2, a3, a4, a5, a6] = c;
+      return values_text(a1, a2, a3, a4, a5, a6);
+    } else if constexpr (n == 7) {
       const auto& [a1, a2, a3, a4, a5, a6, a7] = c;
       return values_text(a1, a2, a3, a4, a5, a6, a7);
     } else if constexpr (n == 8) {
       const auto& [a1, a2, a3, a4, a5, a6, a7, a8] = c;
       return values_text(a1, a2, a3, a4, a5, a6, a7, a8);
-    } else { return ""; }
+    } else {
+      return "";
+    }
   } else if constexpr (std::is_arithmetic_v<C> || std::is_enum_v<C>) {
     return "{" + value_text(c) + "}";
   } else {

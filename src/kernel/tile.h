@@ -268,7 +268,7 @@ struct Kernel {
   std::vector<Local> locals;         // per program, uninitialised
   bool any_size = false;             // its tiles have any size, as users write them: a CPU legalizes it first
   LaunchOptions launch = {};
-  std::vector<Type> types;           // of each Value
+  std::vector<Type> types;  // of each Value
   Block body;
 };
 

@@ -85,6 +85,7 @@ THIRD_PARTY = [
     (re.compile(r"^(cuda|nvrtc|cublas|cudnn|nccl|cufft|cusolver)"), "CUDA", {"target/cuda"}),
     (re.compile(r"^link\.h$"), "the dynamic loader", {"target/cuda"}),
     (re.compile(r"^ucontext\.h$"), "fibers", {"target/cpu"}),
+    (re.compile(r"^spawn\.h$"), "child processes", {"compiler"}),
     (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
     (re.compile(r"^fmt/"), "fmt", set(RANK)),
     (re.compile(r"^CLI/"), "CLI11", {"tools"}),

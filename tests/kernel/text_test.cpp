@@ -151,6 +151,7 @@ TEST_CASE("kernel text: every kind of instruction comes back as it was") {
     check_round_trip(k);
     k.any_size = true;
     k.params[0].constant = true;
+    k.launch = {.warps = 8, .stages = 3, .cluster = 2, .registers = 168};
     k.locals.push_back({float16, 12, 3});  // that no instruction makes
     check_round_trip(k);
     collect(k.body, seen);

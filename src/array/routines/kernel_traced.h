@@ -17,7 +17,8 @@ struct Entry {
   std::shared_ptr<const graph::KernelProgram> node;
 };
 
-/// Checks the arguments of a call, and returns the shapes of all arrays. Throws std::invalid_argument "[kernel NAME] …".
+/// Checks the arguments of a call, and returns the shapes of all arrays. Throws std::invalid_argument "[kernel NAME]
+/// …".
 std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& inputs, const void* config);
 /// Traces the function for arrays of these shapes.
 Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config);

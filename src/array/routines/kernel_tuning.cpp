@@ -24,11 +24,14 @@ std::string word_of(const AnyConfig& c, size_t number) {
                                                  {"registers", c.launch.registers}};
   for (const auto& [name, value] : options)
     if (value > 0) word += fmt::format(";{}={}", name, value);
-  std::replace_if(word.begin(), word.end(), [](unsigned char ch) { return std::isspace(ch) != 0; }, '_');
+  std::replace_if(
+      word.begin(), word.end(), [](unsigned char ch) { return std::isspace(ch) != 0; }, '_');
   return word;
 }
 
-[[noreturn]] void refuse_tuning(const Definition& d, const std::string& what) { throw_invalid("kernel " + d.name, what); }
+[[noreturn]] void refuse_tuning(const Definition& d, const std::string& what) {
+  throw_invalid("kernel " + d.name, what);
+}
 
 void check_tuning(const Definition& d) {
   const Tuning& t = d.tuning;

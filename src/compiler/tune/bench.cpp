@@ -91,9 +91,9 @@ double tolerance(Dtype t) {
 TuneBench::TuneBench(const TuneItem& item, runtime::Accelerator* device) : device_(device), length_(item.length) {
   for (const auto& [node, about] : item.buffers) total_ += about.used;
   const bool rotates = device && item.rotates;
-  sets_.resize(rotates ? static_cast<size_t>(std::clamp<int64_t>(uncached_bytes / std::max<int64_t>(total_, 1), 1,
-                                                                 most_sets))
-                       : 1);
+  sets_.resize(
+      rotates ? static_cast<size_t>(std::clamp<int64_t>(uncached_bytes / std::max<int64_t>(total_, 1), 1, most_sets))
+              : 1);
   for (std::map<int, Memory>& set : sets_)
     for (const auto& [node, about] : item.buffers)
       set[node] = {about, runtime::allocate(static_cast<size_t>(about.bytes) + 64), {}};
@@ -117,8 +117,8 @@ void TuneBench::set_pattern(Memory& m, bool positive, uint64_t seed) {
     const uint64_t word = random_word(static_cast<uint64_t>(k), seed);
     const double unit = static_cast<double>(word >> 11) * 0x1p-53;
     const double real = m.about.constant.value_or(positive ? 0.0625 + unit * 0.9375 : 2 * unit - 1);
-    const auto whole = m.about.constant ? static_cast<int64_t>(*m.about.constant)
-                                        : static_cast<int64_t>((word >> 8) % range);
+    const auto whole =
+        m.about.constant ? static_cast<int64_t>(*m.about.constant) : static_cast<int64_t>((word >> 8) % range);
     put(m.pattern.data() + k * size, m.about.dtype, real, whole);
   }
 }

@@ -15,9 +15,9 @@ struct TunedGroups {
   IndexedVector<GroupId, Variant> variants;  // by group
   // By group: a user's kernel in the configuration that was chosen; null: there was nothing to choose.
   IndexedVector<GroupId, std::shared_ptr<const graph::KernelProgram>> kernels;
-  std::string text;                          // a line for each choice that was looked up or measured
-  double ms = 0;                             // milliseconds spent on measurements
-  LoweringMemo memo;                         // the groups that were lowered for it
+  std::string text;   // a line for each choice that was looked up or measured
+  double ms = 0;      // milliseconds spent on measurements
+  LoweringMemo memo;  // the groups that were lowered for it
 };
 
 /// Chooses a variant for each group. `order`: the groups that are lowered. Throws std::invalid_argument where no

@@ -20,7 +20,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
+#include "compiler/tune/trial_lines.h"
 #include "runtime/threads.h"
 
 extern char** environ;
@@ -190,9 +190,9 @@ class Attempts {
     found_[k].works = known_[k] = true;
     doing_[k] = {};
   }
-  void fail(size_t k, std::string why) {
+  void fail(size_t k, const std::string& why) {
     if (known_[k] && static_cast<int>(k) != request_.reference) return;
-    found_[k] = {false, std::move(why)};
+    found_[k] = {false, with_users_lines(why, *request_.order.programs[k])};
     known_[k] = true;
     doing_[k] = {};
     if (static_cast<int>(k) == request_.reference) request_.reference = -1;

@@ -55,7 +55,8 @@ struct TrialRequest {
 /// Does what a request says, and says line by line what it is about to do and what came of it: "compiling 3",
 /// "compiled 3 OBJECTION", "interpreting 3", "running 3", "works 3", "fails 3 WHY", "differs 3 0" (from program 0),
 /// "done". Returns early, without "done", where a device may be broken.
-void run_trials(const TrialRequest& request, target::Target& target, const std::function<void(const std::string&)>& say);
+void run_trials(const TrialRequest& request, target::Target& target,
+                const std::function<void(const std::string&)>& say);
 
 std::string text_of(const TrialRequest& request);
 /// Throws std::invalid_argument for any other text.

@@ -20,7 +20,7 @@ constexpr int64_t most_interpreted_bytes = int64_t{4} << 20;
 
 using Results = std::vector<std::vector<char>>;
 
-double work_of(const graph::KernelProgram& p) { return p.work.operations + p.work.products + p.work.moved; }
+double operations_and_bytes(const graph::KernelProgram& p) { return p.work.operations + p.work.products + p.work.moved; }
 
 /// Returns a message as one line.
 std::string one_line(std::string text) {
@@ -77,7 +77,7 @@ class Trials {
   bool interpreted(size_t k) const {
     int64_t bytes = 0;
     for (const auto& [node, b] : item_.buffers) bytes += b.used;
-    return request_.interprets && work_of(*programs_[k]) <= most_interpreted_work && bytes <= most_interpreted_bytes;
+    return request_.interprets && operations_and_bytes(*programs_[k]) <= most_interpreted_work && bytes <= most_interpreted_bytes;
   }
 
   /// Returns what the interpreter computes of the data that the bench has.
@@ -135,7 +135,8 @@ class Trials {
   void judge(size_t k, Results got, const std::optional<Results>& by_interpreter) {
     if (by_interpreter && !bench_.agree(*by_interpreter, got, false))
       return say(fmt::format("fails {} computes something else than the interpreter", k));
-    if (reference_ >= 0 && !bench_.agree(expected_, got, false)) return say(fmt::format("differs {} {}", k, reference_));
+    if (reference_ >= 0 && !bench_.agree(expected_, got, false))
+      return say(fmt::format("differs {} {}", k, reference_));
     if (reference_ < 0) reference_ = static_cast<int>(k), expected_ = std::move(got);
     say(fmt::format("works {}", k));
   }

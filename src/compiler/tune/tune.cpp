@@ -187,7 +187,8 @@ class Contest {
   TuneResult decide() const {
     TuneResult result{item_.equals ? item_.candidates[0].variant : Variant{}, item_.name + ":"};
     double bound = runners_[0].median() * (item_.equals ? 1 : margin);
-    const double least = item_.equals ? INFINITY : runners_[0].least() * margin;  // the median alone may be disturbed by another process
+    const double least =
+        item_.equals ? INFINITY : runners_[0].least() * margin;  // the median alone may be disturbed by another process
     for (size_t k = 0; k < runners_.size(); ++k) {
       const Runner& runner = runners_[k];
       const bool timed = runner.dropped.empty();

@@ -43,7 +43,7 @@ struct TuneBuffer {
   int64_t used = 0;   // bytes from the beginning that are filled and compared
   int64_t range = 0;  // integers lie in [0, range); 0: small ones
   bool written = false;
-  bool updated = false;  // written and read: its old value is put back before each run
+  bool updated = false;                 // written and read: its old value is put back before each run
   std::optional<double> constant = {};  // all elements, in place of random data
 };
 
@@ -53,8 +53,8 @@ struct TuneItem {
   Digest key;
   std::vector<TuneCandidate> candidates;
   std::map<NodeId, TuneBuffer> buffers;
-  int64_t length = 0;  // maps of any length run over this many elements; 0: over all
-  double seconds = 0;  // rough estimate for one run
+  int64_t length = 0;    // maps of any length run over this many elements; 0: over all
+  double seconds = 0;    // rough estimate for one run
   bool equals = false;   // no candidate is the rules': the fastest wins by whatever margin
   bool rotates = false;  // a device's runs take turns among buffers that its caches do not hold together
 };
@@ -75,8 +75,8 @@ struct TuneResult {
 /// How much measuring may cost.
 struct TuneEffort {
   double seconds_of_an_item = 0.03;  // spent on repeats
-  size_t most_repeats = 9;  // at least 1
-  bool recorded = true;  // results are kept, and their cost counts against the process's budget
+  size_t most_repeats = 9;           // at least 1
+  bool recorded = true;              // results are kept, and their cost counts against the process's budget
 };
 
 /// Returns a variant as one word, "rules", "own", "config:" with the word of a configuration, or the text of its

@@ -31,7 +31,7 @@ using graph::KernelTuning;
 using TuneClock = std::chrono::steady_clock;
 
 constexpr const char* kept_kind = "tune-kernel";
-constexpr int kept_version = 1;  // raise it when trials or measurements change their meaning
+constexpr int kept_version = 1;       // raise it when trials or measurements change their meaning
 constexpr size_t least_measured = 2;  // whatever the model says
 constexpr double longest_wait = 600;  // seconds, for another process that measures
 constexpr double most_seconds_of_times = 1;
@@ -254,8 +254,9 @@ class KernelTuner {
     for (size_t k = 0; k < findings_.size(); ++k)
       text += fmt::format("\n  {}: {}", tuning_.candidates[k].word, said_of(k));
     throw_invalid("kernel " + kernel_.kernel.name,
-                  text + "\ncorrect the kernel, or give it other configurations (what is known is kept; Tuning::force "
-                         "tries them again)");
+                  text +
+                      "\ncorrect the kernel, or give it other configurations (what is known is kept; Tuning::force "
+                      "tries them again)");
   }
 
   const KernelProgram& kernel_;
@@ -285,7 +286,8 @@ double estimated_seconds(const KernelProgram& program, const target::Machine& ma
   const double vector = program.work.operations / rates.vector;
   const double products = program.work.products / rates.peak(arithmetic_of(program.work.operands, program.work.tf32));
   // Programs come in rounds of as many as run at once; the last round is seldom full.
-  const double at_once = std::max<double>(machine.simt ? static_cast<double>(machine.processors) : runtime::num_threads(), 1);
+  const double at_once =
+      std::max<double>(machine.simt ? static_cast<double>(machine.processors) : runtime::num_threads(), 1);
   const double programs = static_cast<double>(std::max<int64_t>(program.grid, 1));
   const double rounds = std::ceil(programs / at_once) * at_once / programs;
   return std::max({memory, vector, products}) * rounds;

@@ -5,8 +5,8 @@
 //
 // What is found of each configuration is kept on disk, failures too: under what the kernel does for shapes of a bucket,
 // the user's key, the target (device, driver, compiler, generator), the policy and the number of threads. A failure
-// counts for exactly the kernel that failed. The choice is recorded as those for groups are (tune.h), and read back from
-// Policy::choices. Configurations are the user's request to measure: they are measured in every mode that knows no
+// counts for exactly the kernel that failed. The choice is recorded as those for groups are (tune.h), and read back
+// from Policy::choices. Configurations are the user's request to measure: they are measured in every mode that knows no
 // choice, also in eager evaluation. One process at a time measures on a machine's cache folder.
 #include <memory>
 #include <string>

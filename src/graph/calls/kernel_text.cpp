@@ -23,7 +23,8 @@ std::string text_of(const KernelProgram& program) {
 std::shared_ptr<const KernelProgram> program_of_text(std::string_view text, CodeInText code) {
   kernel::ParsedKernel read = kernel::parse(text);
   const std::string where = "kernel " + read.kernel.name;
-  if (code == CodeInText::refused && kernel::has_code(read.kernel.body))  // a file of someone else's must not bring code to a device
+  if (code == CodeInText::refused &&
+      kernel::has_code(read.kernel.body))  // a file of someone else's must not bring code to a device
     throw_invalid(where, "has code of GPUs, which files do not take: export the program without this kernel");
   if (!read.launch) throw_invalid(where, "has no grid: write the extents of its arrays, and grid with a number");
   if (!read.kernel.symbols.empty()) throw_invalid(where, "takes symbols: kernels of a program take arrays alone");

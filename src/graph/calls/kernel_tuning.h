@@ -27,11 +27,11 @@ struct KernelReset {
 };
 
 struct KernelTuning {
-  std::vector<KernelCandidate> candidates;   // in the user's order
-  std::vector<int64_t> shape_key = {};       // what stands for the shapes in keys of choices
-  bool keyed = false;                        // the shape key is the user's
-  size_t most_measured = 0;                  // by rank; 0: all of them
-  std::vector<KernelReset> resets = {};      // of arrays, by their numbers
+  std::vector<KernelCandidate> candidates;           // in the user's order
+  std::vector<int64_t> shape_key = {};               // what stands for the shapes in keys of choices
+  bool keyed = false;                                // the shape key is the user's
+  size_t most_measured = 0;                          // by rank; 0: all of them
+  std::vector<KernelReset> resets = {};              // of arrays, by their numbers
   std::optional<std::vector<size_t>> restored = {};  // arrays with their old data before each run; default: all in-out
   double compile_limit = 60, run_limit = 10;         // seconds for each configuration
   size_t repetitions = 9;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 
 #include "runtime/trace.h"
@@ -47,6 +48,15 @@ std::string amount(double value, const char* unit) {
                      : value < 99.95 && k > 0 ? 1
                                               : 0,
                      prefixes[k], unit);
+}
+
+/// Returns what the tuner says of users' kernels with configurations: a line for each.
+std::vector<std::string> configurations(const compiler::Program& program) {
+  std::istringstream notes(program.print("tune"));
+  std::vector<std::string> out;
+  for (std::string line; std::getline(notes, line);)
+    if (line.starts_with("kernel ")) out.push_back(line);
+  return out;
 }
 
 double rate(double work, double ms) { return ms > 0 ? work / ms / 1e6 : 0; }  // in 1e9 a second
@@ -104,6 +114,7 @@ std::string explained_text(const Explained& e, const target::Rates& rates, const
   out += fmt::format("  built in {:.1f} ms: simplify {:.1f}, group {:.1f}, lower {:.1f}, compile {:.1f}\n",
                      stats.simplify_ms + stats.group_ms + stats.lower_ms + stats.compile_ms, stats.simplify_ms,
                      stats.group_ms, stats.lower_ms, stats.compile_ms);
+  for (const std::string& line : configurations(*e.program)) out += "  " + line + "\n";
   for (const std::string& stage : show) out += fmt::format("\n  {}\n{}", stage, e.program->print(stage));
   out += fmt::format("\n  {:>4} {:7} {:>9} {:>9} {:>10} {:>11} {:>7} {:>9} {:>7}  {}\n", "step", "kind", "ms",
                      "predicted", "moved", "computed", "GB/s", "GFLOP/s", "of peak", "what");
@@ -135,6 +146,7 @@ std::string explained_json(const Explained& e, const target::Rates& rates, const
   out["peaks"] = {{"copy_GBps", rates.memory() / 1e9},
                   {"gflops_f32", rates.peak(Arithmetic::f32) / 1e9},
                   {"gflops_half", rates.peak(Arithmetic::f16) / 1e9}};
+  if (const auto lines = configurations(*e.program); !lines.empty()) out["configurations"] = lines;
   for (const std::string& stage : show) out[stage] = e.program->print(stage);
   out["steps"] = nlohmann::ordered_json::array();
   const auto& steps = e.program->steps();

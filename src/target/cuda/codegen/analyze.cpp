@@ -183,9 +183,10 @@ void Renderer::choose_general_threads() {
   constexpr int64_t elements_of_thread = 8;
   if (has_lanes(kernel_.body)) vec_ = 1;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(1, largest_tile_ / elements_of_thread));
-  threads_ = warps_ > 0                ? 32 * warps_
-             : kernel_.launch.warps > 0 ? 32 * kernel_.launch.warps
-                                        : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
+  threads_ = warps_ > 0 ? 32 * warps_
+             : kernel_.launch.warps > 0
+                 ? 32 * kernel_.launch.warps
+                 : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
 }
 
 /// Refuses what the kernel's launch asks for and its code cannot have.
@@ -193,13 +194,15 @@ void Renderer::check_launch() const {
   const kernel::LaunchOptions& asked = kernel_.launch;
   const auto refuse = [&](const std::string& what) { throw_invalid("kernel " + kernel_.name, what); };
   if (asked.warps > 0 && (32 * asked.warps != threads_ || threads_ > most_threads))
-    refuse(fmt::format("is asked to run by {} warps, which it cannot: its roles or its source have {}, and a block has "
-                       "{} at most",
-                       asked.warps, threads_ / 32, most_threads / 32));
+    refuse(
+        fmt::format("is asked to run by {} warps, which it cannot: its roles or its source have {}, and a block has "
+                    "{} at most",
+                    asked.warps, threads_ / 32, most_threads / 32));
   if (asked.cluster > 1 && asked.cluster != cluster_)
-    refuse(fmt::format("is asked to run by clusters of {} blocks, which kernels of users do not have: leave cluster at "
-                       "1",
-                       asked.cluster));
+    refuse(
+        fmt::format("is asked to run by clusters of {} blocks, which kernels of users do not have: leave cluster at "
+                    "1",
+                    asked.cluster));
   if (asked.registers * threads_of_block() > registers_of_sm)
     refuse(fmt::format("is asked to have {} registers for each of {} threads, more than the {} of an SM: ask for fewer",
                        asked.registers, threads_of_block(), registers_of_sm));

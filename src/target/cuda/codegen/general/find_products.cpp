@@ -145,7 +145,9 @@ void Renderer::choose_warps(const Uses& uses) {
   if (rows) warps = tile_rows >= 128 && most.size() / tile_rows <= 128 ? tile_rows / 32 : tile_rows / 16;
   warps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(warps, 1, 16))));
   if (kernel_.launch.warps > 0) warps = kernel_.launch.warps;
-  while (warps > 1 && kernel_.launch.warps == 0 && grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0) warps /= 2;
+  while (warps > 1 && kernel_.launch.warps == 0 &&
+         grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0)
+    warps /= 2;
   threads_ = 32 * static_cast<int>(warps);
   for (const Inst* dot : dots) {
     const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);

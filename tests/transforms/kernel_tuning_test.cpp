@@ -121,8 +121,13 @@ TEST_CASE("a kernel with configurations computes what it should, and says what w
   CHECK(!has(text, "in this process"));  // weft-try was found
   CHECK(folder.kept() == 3);
   check_close(astype(triple(x), float64), astype(x * array(3.f), float64), 1e-6);
+  const compiler::BuildRecord record;
   const auto compiled = compile([&](const std::vector<array>& in) { return std::vector{triple(in[0])}; });
   check_close(astype(compiled({x})[0], float64), astype(x * array(3.f), float64), 1e-6);
+  REQUIRE(!record.programs().empty());
+  const compiler::StepInfo& step = record.programs().back()->steps()[0];
+  CHECK(step.name.starts_with("triple {"));
+  CHECK(has(text, " -> " + step.name.substr(7)));
 }
 
 TEST_CASE("a process that comes later knows the choice, and measures what is new alone") {
@@ -151,7 +156,7 @@ TEST_CASE("configurations that crash, hang, lie or are refused drop out with the
   const array x = some(200);
   const std::string text = tuned([&] { return triple(x); });
   CAPTURE(text);
-  CHECK(has(text, "{64,1} computes something else than configuration 1"));
+  CHECK(has(text, "{64,1} computes something else than {64,0}"));
   CHECK(has(text, "{64,2} does not end: it was stopped after 1 s"));
   CHECK(has(text, "{64,3} "));
   CHECK(has(text, "x is large"));

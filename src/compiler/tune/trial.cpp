@@ -198,7 +198,8 @@ class Attempts {
     if (static_cast<int>(k) == request_.reference) request_.reference = -1;
   }
   void differs(size_t k, const std::string& from) {
-    fail(k, fmt::format("computes something else than configuration {}", std::atoi(from.c_str()) + 1));
+    const auto other = static_cast<size_t>(std::max(std::atoi(from.c_str()), 0));
+    fail(k, "computes something else than " + request_.order.names.at(std::min(other, found_.size() - 1)));
   }
 
   double limit(What what) const {

@@ -20,6 +20,7 @@ namespace weft::compiler {
 /// The same arrays for all of them.
 struct TrialOrder {
   std::vector<std::shared_ptr<const graph::KernelProgram>> programs;
+  std::vector<std::string> names;  // of the programs, for messages
   std::vector<graph::KernelReset> resets = {};
   double compile_limit = 60, run_limit = 10;  // seconds for each program
 };

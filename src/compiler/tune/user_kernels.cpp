@@ -175,8 +175,11 @@ class KernelTuner {
   }
 
   void try_out(const std::vector<size_t>& some) {
-    TrialOrder order{{}, tuning_.resets, tuning_.compile_limit, tuning_.run_limit};
-    for (const size_t k : some) order.programs.push_back(tuning_.candidates[k].program);
+    TrialOrder order{{}, {}, tuning_.resets, tuning_.compile_limit, tuning_.run_limit};
+    for (const size_t k : some) {
+      order.programs.push_back(tuning_.candidates[k].program);
+      order.names.push_back(tuning_.candidates[k].word);
+    }
     const std::vector<Trial> trials = try_programs(order, target_, note_);
     for (size_t k = 0; k < some.size(); ++k)
       findings_[some[k]] = Finding{trials[k].works, 0, trials[k].works ? trials[k].objection : trials[k].why};

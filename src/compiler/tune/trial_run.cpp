@@ -20,7 +20,9 @@ constexpr int64_t most_interpreted_bytes = int64_t{4} << 20;
 
 using Results = std::vector<std::vector<char>>;
 
-double operations_and_bytes(const graph::KernelProgram& p) { return p.work.operations + p.work.products + p.work.moved; }
+double operations_and_bytes(const graph::KernelProgram& p) {
+  return p.work.operations + p.work.products + p.work.moved;
+}
 
 /// Returns a message as one line.
 std::string one_line(std::string text) {
@@ -77,7 +79,8 @@ class Trials {
   bool interpreted(size_t k) const {
     int64_t bytes = 0;
     for (const auto& [node, b] : item_.buffers) bytes += b.used;
-    return request_.interprets && operations_and_bytes(*programs_[k]) <= most_interpreted_work && bytes <= most_interpreted_bytes;
+    return request_.interprets && operations_and_bytes(*programs_[k]) <= most_interpreted_work &&
+           bytes <= most_interpreted_bytes;
   }
 
   /// Returns what the interpreter computes of the data that the bench has.

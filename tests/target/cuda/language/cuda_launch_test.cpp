@@ -3,6 +3,7 @@
 
 #include "kernel/language/kernels.h"
 #include "kernel/language/trace.h"
+#include "target/cuda/cuda.h"
 #include "target/cuda/cuda_support.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/host_kernels.h"
@@ -90,10 +91,13 @@ TEST_CASE("launch options change no result") {
   }
 }
 
-TEST_CASE("launch options: ptxas keeps to the registers, and spills where they are too few") {
+TEST_CASE("launch options: ptxas keeps to the registers, and what spills where they are too few is objected to") {
   if (!cuda::nvrtc_available()) return;
   const target::Machine h100 = target::gpu_of("sm_90a");
   const cuda::KernelCode code = cuda::code_of(product_kernel({.warps = 4, .registers = 128}), h100);
   CHECK(code.usage.registers <= 128);
   CHECK(!code.serialized);
+  cuda::CudaTarget offline(h100);
+  CHECK(offline.objection(product_kernel({.warps = 4, .registers = 128})) == "");
+  CHECK(offline.objection(product_kernel({.warps = 4, .registers = 32})) != "");
 }

@@ -24,7 +24,7 @@ struct TimedRung {
   ArrayFunction run;
   int burst = 1;  // calls in a row, so that short ones are measured
   std::vector<double> ms = {};
-  bool any_order = false;  // it adds floats in no order
+  bool any_order = false;    // it adds floats in no order
   std::string refused = {};  // why it does not run on this device
 
   /// Runs it for the first time, which compiles it.

@@ -63,7 +63,7 @@ inline void kernel(k::InOut<float, 1> y, k::InOut<int32_t, 1> n) {
 // case a counterpart of another dtype: the counterpart returns tiles of the results' types and rank
 inline void kernel(k::Tile<float, 1> f) {
   const k::Code code("f", {"x"}, {"y"}, "y = x;");
-  auto z = k::cuda<float>(
-      code, [](auto x) { return k::cast<int32_t>(x); }, f);  // wrong
+  const auto whole = [](auto x) { return k::cast<int32_t>(x); };
+  auto z = k::cuda<float>(code, whole, f);  // wrong
   // instead: auto z = k::cuda<float>(code, [](auto x) { return x; }, f);
 }

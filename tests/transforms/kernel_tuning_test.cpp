@@ -154,7 +154,7 @@ TEST_CASE("configurations that crash, hang, lie or are refused drop out with the
   const FreshFolder folder;
   const Ways ways{Way{64}, Way{64, Fault::lies}, Way{64, Fault::hangs}, Way{64, Fault::checks}, Way{64, Fault::refuses},
                   Way{128}};
-  const auto triple = triple_kernel().configs(ways).tune_options({.run_limit = 1, .repetitions = 3});
+  const auto triple = triple_kernel().configs(ways).tune_options({.run_limit = 4, .repetitions = 3});
   const array x = some(200);
   const std::string text = tuned([&] { return triple(x); });
   CAPTURE(text);
@@ -172,7 +172,7 @@ TEST_CASE("configurations that crash, hang, lie or are refused drop out with the
 TEST_CASE("no configuration works: each is named with its reason, and the failures are kept") {
   const FreshFolder folder;
   const Ways ways{Way{64, Fault::checks}, Way{64, Fault::refuses}, Way{64, Fault::hangs}};
-  const auto triple = triple_kernel().configs(ways).tune_options({.run_limit = 1});
+  const auto triple = triple_kernel().configs(ways).tune_options({.run_limit = 4});
   const array x = some(100);
   const std::string text = message_of([&] { eval(triple(x)); });
   CAPTURE(text);

@@ -283,6 +283,16 @@ TEST_CASE("a producer copies by TMA what warpgroups multiply, thread by thread")
   check_near(cases, hopper);
 }
 
+TEST_CASE("stages that find no room twice are copied and multiplied one after the other, thread by thread") {
+  if (!can_run_kernels()) return;
+  const Form f{.m = 128, .n = 256, .depth = 128, .steps = 3};
+  const RandomCase large = product(f, whole_tile, f.m * f.n);
+  const std::string source = cuda::render(expand(large.kernel), "k", {}, hopper).source;
+  CHECK(source.find("its stages take too much memory") != std::string::npos);
+  CHECK(source.find("wgmma_wait<1>();") == std::string::npos);
+  check_near({large}, hopper);
+}
+
 TEST_CASE("a tile that two products read is copied once, thread by thread") {
   if (!can_run_kernels()) return;
   const std::vector<RandomCase> cases{shared_tiles(128, 128, 6, false), shared_tiles(128, 128, 6, true),

@@ -264,10 +264,10 @@ void Renderer::lay_out_stages(const Uses& uses) {
   const auto ring_bytes = [](const Operand& x) { return x.ahead ? x.bytes() : 0; };
   for (auto& [result, product] : products_)
     if (product.loop && 2 * (ring_bytes(product.a) + ring_bytes(product.b)) > most_ring_bytes) {
-      rings_of_loops_.erase(product.loop);
+      const Inst* const loop = product.loop;
+      rings_of_loops_.erase(loop);
       for (auto& [other, same] : products_)
-        if (&same != &product && same.loop == product.loop) same.loop = nullptr, same.a.ahead = same.b.ahead = false;
-      product.loop = nullptr, product.a.ahead = product.b.ahead = false;
+        if (same.loop == loop) same.loop = nullptr, same.in_place = same.a.ahead = same.b.ahead = false;
     }
   for (auto& [result, product] : products_)
     for (Operand* x : {&product.a, &product.b})

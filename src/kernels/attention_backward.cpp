@@ -12,12 +12,6 @@ using Scores = k::Tile<float, 2>;
 
 namespace {
 
-std::vector<Index> batch_ids(const Attention& a) {
-  std::vector<Index> out;
-  for (size_t axis = 0; axis < a.batch.size(); ++axis) out.push_back(k::program_id(static_cast<int>(axis)));
-  return out;
-}
-
 using Uses = std::vector<AttentionParams::Use>;
 
 /// Returns what both kernels read.

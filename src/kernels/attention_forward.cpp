@@ -71,13 +71,10 @@ AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blo
   grid.emplace_back(count);
   return {k::trace("attention", params.params(), grid,
                    [&](std::span<const k::AnyRef> refs) {
-                     std::vector<Index> batch;
-                     for (size_t axis = 0; axis < a.batch.size(); ++axis)
-                       batch.push_back(k::program_id(static_cast<int>(axis)));
                      const Index number = k::program_id(static_cast<int>(a.batch.size()));
                      // Of causal attention the long rows come first.
                      const Index block = a.after == Attention::all ? number : count - 1 - number;
-                     const AttentionFrame f(a, params, refs, std::move(batch));
+                     const AttentionFrame f(a, params, refs, batch_ids(a));
                      with_element(a.dtype, [&]<class T>() { forward<T>(f, block * blocks.queries, blocks); });
                    }),
           params.buffers()};

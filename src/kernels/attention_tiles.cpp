@@ -25,6 +25,12 @@ void check_attention(const Attention& a, const char* what) {
                                       x->batch.size(), a.batch.size()));
 }
 
+std::vector<Index> batch_ids(const Attention& a) {
+  std::vector<Index> out;
+  for (size_t axis = 0; axis < a.batch.size(); ++axis) out.push_back(k::program_id(static_cast<int>(axis)));
+  return out;
+}
+
 AttentionParams::AttentionParams(const Attention& a, const std::vector<Use>& uses) {
   for (const Use& use : uses) {
     const AttentionArray& x = *use.array;

@@ -14,6 +14,9 @@ constexpr double log2_e = 1.4426950408889634;
 /// Returns columns as tiles have them: tensor cores multiply 16 at a time.
 inline int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 
+/// Returns the index of the program along each batch axis.
+std::vector<k::Index> batch_ids(const Attention& a);
+
 /// The parameters of a kernel: the buffers of the arrays that it reads and writes, each once.
 class AttentionParams {
  public:

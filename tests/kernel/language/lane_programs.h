@@ -43,9 +43,9 @@ class LaneProgram {
   };
 
   const Shape& next_shape() {
-    static const std::vector<Shape> shapes = {{{64}, 32},      {{160}, 32},       {{3, 32}, 8}, {{48}, 16},
-                                              {{2, 4, 16}, 4}, {{2, 3, 2, 8}, 2}, {{1}, 1},     {{5, 96}, 32},
-                                              {{300, 4}, 4},   {{16}, 16}};
+    static const std::vector<Shape> shapes = {{{64}, 32},      {{2, 32}, 32},     {{3, 32}, 8}, {{48}, 16},
+                                              {{2, 4, 16}, 4}, {{2, 3, 2, 8}, 2}, {{1}, 1},     {{96}, 32},
+                                              {{60, 4}, 4},    {{16}, 16}};
     return shapes[turn_++ % shapes.size()];
   }
   static int64_t size_of(const std::vector<int64_t>& dims) {

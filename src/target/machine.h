@@ -83,6 +83,9 @@ struct Machine {
   /// TF32 or 16-bit matmul a third to a half longer, exact float32 ones up to many times
   /// (docs/notes/matmul-epilogues.md).
   bool sums_operands() const { return !simt; }
+  /// True if a warp has whole rows of a product on tensor cores, as wgmma leaves them. Lowering then computes the
+  /// epilogue some columns at a time.
+  bool whole_rows_of_products() const { return arch == "sm_90a"; }
   /// True if attention of many queries keeps its tiles in registers. With 16 vector registers separate kernels are
   /// faster (and LLVM 19 fails on some of its code for AVX2).
   bool holds_attention_tiles() const { return vector_registers >= 32; }

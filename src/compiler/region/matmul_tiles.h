@@ -8,13 +8,9 @@ namespace weft::compiler {
 
 /// A tile of C that one program computes.
 struct MatmulTile {
-  int64_t rows, columns;
-  kernel::MatmulSchedule schedule;
+  int64_t rows, columns, depth;
   double rate;  // the speed of an SM with it, of the fastest tile's
 };
-
-/// Elements between the rows of a tile's sums in shared memory beyond its columns: they put rows into other banks.
-inline constexpr int64_t matmul_line_padding = 8;
 
 /// Bytes that a thread keeps of each element of A and of B while the K slice before it is multiplied: what the arrays
 /// of computed sides give. 0 for sides that are copied to shared memory.

@@ -574,6 +574,7 @@ static void barrier_wait(u32 at, u32 parity) {
 template <class Map>
 static void copy_box(u32 to, const Map* map, int x, int y, u32 barrier) {
   const u64 *v = map->v, width = v[2], lines = v[3];
+  const i64 size = static_cast<i64>(v[4]), columns = static_cast<i64>(v[5]), rows = static_cast<i64>(v[6]);
   const u8* const from = reinterpret_cast<const u8*>(v[0]) + static_cast<i64>(y) * static_cast<i64>(v[1]) +
                          static_cast<i64>(x) * static_cast<i64>(v[4]);
   const u64 pitch = v[1];
@@ -582,8 +583,13 @@ static void copy_box(u32 to, const Map* map, int x, int y, u32 barrier) {
     for (u32 line = 0; line < lines; ++line)
       for (u32 byte = 0; byte < width; byte += 16) {
         const u32 at = to + line * static_cast<u32>(width) + byte;
-        std::memcpy(memory + (at ^ ((at >> 7 & (static_cast<u32>(width) / 16 - 1)) << 4)), from + line * pitch + byte,
-                    16);
+        u8* const chunk = memory + (at ^ ((at >> 7 & (static_cast<u32>(width) / 16 - 1)) << 4));
+        for (i64 k = 0; k < 16 / size; ++k) {  // zeros outside of the matrix
+          const i64 row = y + line, column = x + static_cast<i64>(byte) / size + k;
+          const bool inside = row >= 0 && (rows == 0 || row < rows) && column >= 0 && column < columns;
+          if (inside) std::memcpy(chunk + k * size, from + line * pitch + byte + k * size, static_cast<size_t>(size));
+          else std::memset(chunk + k * size, 0, static_cast<size_t>(size));
+        }
       }
     b->bytes -= static_cast<i64>(width * lines);
     barrier_step(*b);

@@ -119,8 +119,8 @@ class HostKernels {
     for (size_t i = 0; i < kernel.symbols.size(); ++i) arguments += fmt::format("S[{}], ", i);
     for (const target::cuda::TensorCopy& m : r.maps) {
       const int64_t size = m.dtype.size();
-      maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull}}}}", m.param, m.pitch * size,
-                          m.across * size, m.lines, size);
+      maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull, {}ull, {}ull}}}}", m.param,
+                          m.pitch * size, m.across * size, m.lines, size, m.width > 0 ? m.width : m.pitch, m.end);
     }
     return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G{2}); }}\n", symbol, arguments, maps) +
            fmt::format(

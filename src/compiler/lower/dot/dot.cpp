@@ -329,7 +329,9 @@ Lowered DotLowering::run() {
   else if (d_.a_k == 1 && d_.b_k == 1) inner_form();
   else if (d_.a_m == 1 && d_.m > 1) outer_form(true);
   else outer_form(false);
-  return emit_.finish(grid_, 2 * d_.flops());
+  Lowered out = emit_.finish(grid_, 2 * d_.flops());
+  out.kernel.any_size = any_size_;
+  return out;
 }
 
 Lowered lower_dot(const LowerContext& cx, const Group& fused) {

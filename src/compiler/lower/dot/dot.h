@@ -66,7 +66,9 @@ class DotLowering {
 
   // lower/dot/matmul.cpp
   bool matmul_fits() const;
-  kernel::Builder::MatmulSide matmul_side(const Side& side, kernel::Value first, kernel::Value limit);
+  kernel::Value matmul_operand(const Side& side, kernel::Value row, kernel::Value depth,
+                               const std::vector<int64_t>& dims, const std::vector<Along>& axes,
+                               const std::vector<kernel::Value>& limits);
   void matmul_form(bool exchanged);
 
   /// Where a tile of C lies: its first row and column, limits by axis, extents, and whether its first axis is n.
@@ -101,6 +103,7 @@ class DotLowering {
                 batch_ = kernel::no_value;
   Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
+  bool any_size_ = false;  // products are multiplied as those of users' kernels are
 };
 
 }  // namespace weft::compiler

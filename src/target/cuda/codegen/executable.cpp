@@ -33,11 +33,12 @@ size_t capacity_for(size_t segments, size_t most) {
   return std::min(most, std::max<size_t>(8, std::bit_ceil(segments)));
 }
 
-/// Returns the description of a matrix for TMA. Its lines have no end: no box passes the end of the parameter.
+/// Returns the description of a matrix for TMA. Lines have no end where no box passes the end of the parameter.
 TensorMap tensor_map(const TensorCopy& copy, void* address) {
   TensorMap map;
   const int64_t bytes = copy.across * copy.dtype.size();
-  const uint64_t extents[] = {static_cast<uint64_t>(copy.pitch), uint64_t{1} << 31},
+  const uint64_t extents[] = {static_cast<uint64_t>(copy.width > 0 ? copy.width : copy.pitch),
+                              copy.end > 0 ? static_cast<uint64_t>(copy.end) : uint64_t{1} << 31},
                  strides[] = {static_cast<uint64_t>(copy.pitch * copy.dtype.size())};
   const uint32_t box[] = {static_cast<uint32_t>(copy.across), static_cast<uint32_t>(copy.lines)}, steps[] = {1, 1};
   const TensorMapLayout swizzle = bytes == 128  ? tensor_map_swizzle_128

@@ -34,6 +34,7 @@ struct TensorCopy {
   int param = 0;
   Dtype dtype;
   int64_t pitch = 0, lines = 0, across = 0;
+  int64_t end = 0, width = 0;  // lines, and elements of a line, outside of which all is zero; 0: no box passes an edge
   friend bool operator==(const TensorCopy&, const TensorCopy&) = default;
 };
 

@@ -275,9 +275,10 @@ class Renderer {
   void find_flights();
   void finish_products(size_t count);
   void finish_products_before(const Inst& inst);
-  // general/render_tma.cpp
+  // general/find_boxes.cpp, render_tma.cpp
+  std::optional<Box> box_of(const Uses& uses, const Operand& operand, std::string& why) const;
   bool feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const;
-  bool copied_by_tma(const Operand& operand, std::string& why) const;
+  std::string first_of(const Box& box, int64_t pitch) const;
   std::string choose_producer(const Uses& uses);
   void find_producer(const Uses& uses);
   void begin_producer();
@@ -309,6 +310,7 @@ class Renderer {
   std::string slot_of(const Inst& loop) const;
   // general/render_fragments.cpp
   bool spread_in_fragments(const Inst& inst);
+  void slice_in_fragments(const Inst& inst);
   bool reduce_in_fragments(const Inst& inst);
   std::string replaced_by(const Inst& inst, const std::string& place) const;
   bool add_neighbours(const Inst& inst);

@@ -29,6 +29,13 @@ struct Uses {
   bool is_uniform(kernel::Value v) const { return uniform.contains(v); }
 };
 
+/// Where the boxes begin that TMA copies of a matrix: at the ends of its axes less the limits of the load, if it has
+/// any, else where its address says. `lines` and `columns`: the ends; 0 for an axis without a limit.
+struct Box {
+  kernel::Value line_limit = kernel::no_value, column_limit = kernel::no_value;
+  int64_t lines = 0, columns = 0;
+};
+
 /// An operand of a product on tensor cores. It lies in shared memory as lines of 16-byte chunks, swizzled, as the tile
 /// that it is a view of; or A in the fragments that another product left in registers.
 struct Operand {
@@ -44,6 +51,7 @@ struct Operand {
   int64_t offset = 0;                  // of its space among the stages, or in a stage
   int barrier = -1;                    // number of its mbarriers, where TMA copies it; and of its TensorMap
   int map = -1;
+  Box box = {};
   int64_t panel = 0;  // chunks of a line that lie together, for wgmma: 8, 4 or 2; 0: all of them
 
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk

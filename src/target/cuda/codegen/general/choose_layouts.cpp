@@ -91,6 +91,12 @@ void join_alike(const kernel::Kernel& kernel, const Uses& uses, Classes& classes
   }
 }
 
+/// Returns whether a slice takes whole fragments of all rows, which stay where they are.
+bool slices_fragments(const Layout& s, const Inst& slice) {
+  return s.held == Held::fragments && s.column_warps == 1 && slice.type.dims[0] == s.rows && slice.axes[1] % 8 == 0 &&
+         slice.type.dims[1] % 16 == 0 && (slice.strides.empty() || slice.strides[1] == 1);
+}
+
 }  // namespace
 
 /// Gives values other layouts than the flat one, from the products on.
@@ -107,6 +113,12 @@ void Renderer::spread_layouts(const Uses& uses) {
     const size_t before = held.size();
     for (const Uses::Position& position : uses.order) {
       const Inst& i = *position.inst;
+      if (i.op == Op::slice) {
+        const Layout* const s = layout(i.args[0]);
+        if (s && slices_fragments(*s, i))
+          held.emplace(classes.of(i.results[0]),
+                       fragments_of(s->rows, i.type.dims[1], s->row_warps, 1, s->interleaved));
+      }
       if (i.op != Op::reduce && i.op != Op::broadcast) continue;
       const Value wide = i.op == Op::reduce ? i.args[0] : i.results[0],
                   line = i.op == Op::reduce ? i.results[0] : i.args[0];

@@ -29,6 +29,16 @@ bool Renderer::spread_in_fragments(const Inst& i) {
   return true;
 }
 
+/// Renders a slice of fragments. Whole fragments are registers of the same thread.
+void Renderer::slice_in_fragments(const Inst& i) {
+  const Value from = i.args[0], result = i.results[0];
+  const Layout s = layout_of(from), to = layout_of(result);
+  if (to.held != Held::fragments || s.held != Held::fragments || splat_[static_cast<size_t>(from)]) return flatly(i);
+  const int64_t fragments = to.column_fragments();
+  arithmetic(result, at(from, fmt::format("((r / {} * {} + r / 4 % {} + {}) * 4 + r % 4)", fragments * 4,
+                                          s.column_fragments(), fragments, i.axes[1] / 8)));
+}
+
 /// Renders the reduction of rows that a warp holds whole. A row's elements differ in their fragment, the lane's two
 /// lowest bits and the lowest bit of the register, from the highest bit of the column down: the tree of kernel/tile.h
 /// halves them in this order. Other reductions go through shared memory.

@@ -48,6 +48,7 @@ bool Renderer::placed(const Inst& i) {
     case Op::yield: return false;
     case Op::broadcast: return spread_in_fragments(i);
     case Op::reduce: return reduce_in_fragments(i);
+    case Op::slice: return slice_in_fragments(i), true;
     case Op::permute: return permute(i), true;
     default: return flatly(i), true;
   }

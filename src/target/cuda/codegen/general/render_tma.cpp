@@ -25,18 +25,6 @@ bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) c
   return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return feeds(uses, x, needed); });
 }
 
-/// Returns whether TMA copies an operand: whole boxes of a matrix whose lines it never crosses.
-bool Renderer::copied_by_tma(const Operand& x, std::string& why) const {
-  const Inst& load = *x.load;
-  const int64_t pitch = load.strides[x.lines_last ? 1 : 0], across = x.panel * x.per();
-  if (load.args[1] != kernel::no_value || load.args[2] != kernel::no_value)
-    why = fmt::format("a tile of p{} may pass the array's edge", load.ref);
-  else if (pitch % across != 0 || divisor(load.args[0]) % across != 0 || pitch < across)
-    why = fmt::format("tiles of p{} do not begin at multiples of {} elements of its lines", load.ref, across);
-  else if (x.lines > 256) why = fmt::format("tiles of p{} have {} lines, more than 256", load.ref, x.lines);
-  return why.empty();
-}
-
 /// Decides whether there is a producer. Returns why not.
 std::string Renderer::choose_producer(const Uses& uses) {
   if (variant_.segments > 1) return "one launch has several segments";
@@ -63,7 +51,7 @@ std::string Renderer::choose_producer(const Uses& uses) {
     for (const Value v : found->second.loads) {
       const Operand& x = copied_tiles_.at(v);
       known = known && std::all_of(x.load->args.begin(), x.load->args.end(), from_outside);
-      if (!copied_by_tma(x, why)) return why;
+      if (!box_of(uses, x, why)) return why;
       now.emplace_back(x.offset, x.bytes());
     }
     if (!known) return "what a loop copies depends on what the program computes";
@@ -85,8 +73,10 @@ void Renderer::find_producer(const Uses& uses) {
       for (auto& [result, product] : products_)
         for (Operand* x : {&product.a, &product.b}) {
           if (!x->load || x->load->results[0] != v) continue;
-          const TensorCopy map{x->load->ref, x->dtype, x->load->strides[x->lines_last ? 1 : 0], x->lines,
-                               x->panel * x->per()};
+          x->box = *box_of(uses, *x, no_producer_);
+          const TensorCopy map{
+              x->load->ref, x->dtype,      x->load->strides[x->lines_last ? 1 : 0], x->lines, x->panel * x->per(),
+              x->box.lines, x->box.columns};
           const auto known = std::find(maps_.begin(), maps_.end(), map);
           x->barrier = number, x->map = static_cast<int>(known - maps_.begin());
           if (known == maps_.end()) maps_.push_back(map);
@@ -142,6 +132,18 @@ void Renderer::begin_producer() {
   shared_end_ = std::string::npos;
 }
 
+/// Returns the text that defines the line and the column of the element `first`, where a box begins.
+std::string Renderer::first_of(const Box& box, int64_t pitch) const {
+  const auto from = [&](int64_t extent, Value limit) { return fmt::format("(int)({} - ({}))", extent, at(limit)); };
+  if (box.line_limit == kernel::no_value && box.column_limit == kernel::no_value)
+    return fmt::format("line = (int)(first / {0}), column = (int)(first % {0})", pitch);
+  if (box.line_limit == kernel::no_value)
+    return fmt::format("column = {}, line = (int)((first - column) / {})", from(box.columns, box.column_limit), pitch);
+  return fmt::format("line = {}, column = {}", from(box.lines, box.line_limit),
+                     box.column_limit == kernel::no_value ? fmt::format("(int)(first - (i64)line * {})", pitch)
+                                                          : from(box.columns, box.column_limit));
+}
+
 /// Renders the copies of a loop's iterations.
 void Renderer::produce(const Inst& loop) {
   const Ring& ring = rings_of_loops_.at(&loop);
@@ -155,7 +157,7 @@ void Renderer::produce(const Inst& loop) {
     const TensorCopy& map = maps_[static_cast<size_t>(x.map)];
     open("");
     add(fmt::format("const i64 first = {};", at(x.load->args[0])));
-    add(fmt::format("const int line = (int)(first / {0}), column = (int)(first % {0});", map.pitch));
+    add(fmt::format("const int {};", first_of(x.box, map.pitch)));
     add(fmt::format("const u32 to = shared_address(stages) + {} + slot * {}, arrives = {};", ring.offset + x.offset,
                     ring.stage_bytes, full(x, "slot")));
     add(fmt::format("barrier_wait({}, phase ^ 1u);", empty(x, "slot")));

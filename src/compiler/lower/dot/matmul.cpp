@@ -3,6 +3,7 @@
 // The program then loads panels of the tile, adds bias and residual, applies the activation and stores. Sums are
 // float32 in the target's order: the bits are the same in every run, but differ from those of the other forms.
 #include <algorithm>
+#include <type_traits>
 
 #include "compiler/lower/dot/dot.h"
 #include "compiler/region/dot_prologue.h"
@@ -20,6 +21,18 @@ constexpr int64_t tiles_of_group = 4;
 
 constexpr int64_t columns_of_part = 32;
 
+/// Returns the axis along which elements of the arrays of a prologue follow each other: rows, where an array that has
+/// both axes lies so, and none along the depth.
+Along contiguous_axis(const kernel::Epilogue& steps) {
+  bool along_rows = false;
+  for (const kernel::EpilogueOperand& x : steps.operands) {
+    if (x.m == 0 || x.n == 0) continue;
+    if (x.n == 1) return Along::depth;
+    along_rows = along_rows || x.m == 1;
+  }
+  return along_rows ? Along::row : Along::depth;
+}
+
 }  // namespace
 
 bool DotLowering::matmul_fits() const {
@@ -30,7 +43,16 @@ bool DotLowering::matmul_fits() const {
 /// Loads a tile of one operand as tensor cores read it: in the operands' dtype, computed where the side has a prologue.
 Value DotLowering::matmul_operand(const Side& side, Value row, Value depth, const std::vector<int64_t>& dims,
                                   const std::vector<Along>& axes, const std::vector<Value>& limits) {
-  if (!side.prologue.empty()) return b_.cast(load_computed(side, row, depth, dims, axes, limits), d_.a);
+  if (!side.prologue.empty()) {
+    // Threads that follow each other load elements that do: the axis along which the largest array lies is the last.
+    const Along last = contiguous_axis(side.prologue.steps);
+    const bool turned = axes[1] != last;
+    const auto in_order = [&](const auto& two) {
+      return turned ? std::remove_cvref_t<decltype(two)>{two[1], two[0]} : two;
+    };
+    const Value v = b_.cast(load_computed(side, row, depth, in_order(dims), in_order(axes), in_order(limits)), d_.a);
+    return turned ? b_.transpose(v) : v;
+  }
   Value at = b_.add(side.base, b_.mul(row, b_.index(side.row)));
   at = b_.add(at, b_.mul(depth, b_.index(side.depth)));
   std::vector<int64_t> strides;

@@ -354,10 +354,13 @@ void Renderer::loop(const Inst& i) {
   loop_hazards(body);
   if (reads_scratch(body)) finish_copies();
   const bool ahead = rings_of_loops_.contains(&i);
+  const bool early = early_.contains(&i);
+  if (early) begin_early(i);
   if (ahead) begin_ring(i);
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));
   if (ahead) next_stage(i);
+  if (early) next_early(i);
   block(body);
   next_carried(carried, body.insts.back().args);
   if (ahead) end_ring(i);

@@ -90,7 +90,11 @@ class Renderer {
   void arrive();
   std::string signature(const std::string& symbol) const;
   std::string entry(const std::string& symbol) const;
-  int threads_of_block() const { return threads_ * programs_ + (producer_ ? 128 : 0); }
+  /// The producer: a warpgroup, from which registers pass to the others; or a warp, where two programs share an SM.
+  int threads_of_producer() const { return producer_ ? blocks_ > 1 ? 32 : 128 : 0; }
+  bool passes_registers() const { return warpgroups_ > 1 && blocks_ == 1; }
+  bool registers_for_two() const;
+  int threads_of_block() const { return threads_ * programs_ + threads_of_producer(); }
   void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
   void open(const std::string& line) { add(line + " {"), ++indent_; }
   void close() { --indent_, add("}"); }
@@ -255,6 +259,8 @@ class Renderer {
   void choose_warps(const Uses& uses);
   Operand operand_of(const Uses& uses, const Product& product, size_t argument) const;
   bool copied_whole(const Uses& uses, const Inst& load, std::string& why) const;
+  bool known_ahead(const Uses& uses, const Inst& loop, Value v, std::set<const Inst*>& needed) const;
+  void find_early_loads(const Uses& uses, const Inst& loop, Value v);
   void find_sources(const Uses& uses);
   std::string copy_ahead(const Uses& uses, Product& product);
   void lay_out_stages(const Uses& uses);
@@ -308,6 +314,9 @@ class Renderer {
   void finish_ring(const Inst& loop);
   void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
   std::string slot_of(const Inst& loop) const;
+  void load_early(const Inst& loop, const std::string& step);
+  void begin_early(const Inst& loop);
+  void next_early(const Inst& loop);
   // general/render_fragments.cpp
   bool spread_in_fragments(const Inst& inst);
   void slice_in_fragments(const Inst& inst);
@@ -424,10 +433,13 @@ class Renderer {
   std::map<Value, Value> sums_;            // dots that a sum takes as it is computed, by the sum
   std::map<Value, Operand> copied_tiles_;  // loads that go to shared memory alone
   std::map<const Inst*, Ring> rings_of_loops_;
+  std::map<const Inst*, Ring> early_;  // what loops load into registers ahead, to compute operands from
+  std::set<Value> early_loads_;
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round
   int64_t stage_bytes_ = 0;
   int warpgroups_ = 0;                     // that multiply; 0: warps do
+  int64_t registers_ = 0;                  // that a thread of a warpgroup wants
   int blocks_ = 0;                         // of warpgroups, on an SM
   std::string no_warpgroups_;              // why they do not
   bool flies_ = false;                     // products go on while others begin, and end where they are read

@@ -71,11 +71,18 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
     if (!fit(dots, elements, groups)) continue;
     warpgroups_ = groups;
     const int64_t registers = elements / (128 * groups) + other_registers;
+    registers_ = registers;
     blocks_ = registers * 128 * groups * 2 <= registers_of_sm ? 2 : 1;
     return "";
   }
   return "their accumulators take more registers than threads have, or their rows are no multiple of 64 for each "
          "warpgroup";
+}
+
+/// Returns whether two programs on an SM leave registers to a warp more in each.
+bool Renderer::registers_for_two() const {
+  constexpr int64_t unit = 8;  // of a thread's registers
+  return registers_ <= registers_of_sm / (2 * (threads_ + 32)) / unit * unit;
 }
 
 /// Returns the bytes that the stages of a program may take.

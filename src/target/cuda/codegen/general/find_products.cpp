@@ -180,6 +180,9 @@ bool Renderer::copied_whole(const Uses& uses, const Inst& load, std::string& why
   return why.empty();
 }
 
+/// Returns whether an instruction computes each element of its result from those at the same place.
+static bool is_elementwise(Op op) { return op == Op::scalar || op == Op::cast || op == Op::bitcast; }
+
 /// Returns what argument 0 or 1 of a product is made of.
 Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t argument) const {
   Operand out;
@@ -206,6 +209,44 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
   return out;
 }
 
+/// Returns whether `v` depends on nothing that an iteration of the loop computes but integers, which are added to
+/// `needed`.
+bool Renderer::known_ahead(const Uses& uses, const Inst& loop, Value v, std::set<const Inst*>& needed) const {
+  const std::vector<Value>& arguments = loop.blocks[0].arguments;
+  if (v == kernel::no_value || v == arguments[0]) return true;
+  const auto made = uses.made.find(v);
+  if (made == uses.made.end()) return std::find(arguments.begin(), arguments.end(), v) == arguments.end();
+  if (made->second.block != &loop.blocks[0]) return true;
+  const Inst& i = *made->second.inst;
+  if (i.type.rank() > 0 || (i.op != Op::scalar && i.op != Op::cast && i.op != Op::constant)) return false;
+  needed.insert(&i);
+  return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return known_ahead(uses, loop, x, needed); });
+}
+
+/// Finds what an operand is computed from that an iteration can load while the one before it multiplies.
+void Renderer::find_early_loads(const Uses& uses, const Inst& loop, Value v) {
+  const auto made = uses.made.find(v);
+  if (made == uses.made.end() || made->second.block != &loop.blocks[0]) return;
+  const Inst& i = *made->second.inst;
+  if (i.op != Op::load) {
+    if (is_elementwise(i.op) || i.op == Op::broadcast || i.op == Op::reshape || i.op == Op::permute)
+      for (const Value x : i.args)
+        if (x != kernel::no_value) find_early_loads(uses, loop, x);
+    return;
+  }
+  std::set<const Inst*> needed;
+  const bool read_only = !is_local(i.ref) && !kernel_.params[static_cast<size_t>(i.ref)].written;
+  const bool known =
+      std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return known_ahead(uses, loop, x, needed); });
+  if (!read_only || !known || i.type.rank() == 0 || early_loads_.contains(v)) return;
+  early_loads_.insert(v);
+  Ring& ring = early_[&loop];
+  ring.loads.push_back(v);
+  for (const Inst& scalar : loop.blocks[0].insts)
+    if (needed.contains(&scalar) && std::find(ring.scalars.begin(), ring.scalars.end(), &scalar) == ring.scalars.end())
+      ring.scalars.push_back(&scalar);
+}
+
 /// Decides that the loop around a product copies its operands ahead. Returns why it does not.
 std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
   const Block* const block = uses.made.at(product.dot->results[0]).block;
@@ -218,25 +259,12 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
     const Inst* maker = uses.maker(x->value);
     if (maker && uses.made.at(x->value).block != block) continue;  // the same in all iterations
     if (!x->load) {
+      if (!x->in_registers) find_early_loads(uses, loop, x->value);
       if (why.empty() && maker && maker->op == Op::load && maker->type.rank() == 2) copied_whole(uses, *maker, why);
       continue;
     }
     std::set<const Inst*> needed;
-    const std::function<bool(Value)> known = [&](Value v) {
-      if (v == kernel::no_value || v == loop.blocks[0].arguments[0]) return true;
-      const auto made = uses.made.find(v);
-      const std::vector<Value>& carried = loop.blocks[0].arguments;
-      if (made == uses.made.end()) return std::find(carried.begin(), carried.end(), v) == carried.end();
-      if (made->second.block != block) return true;
-      const Inst& i = *made->second.inst;
-      if (i.type.rank() > 0 || (i.op != Op::scalar && i.op != Op::cast && i.op != Op::constant)) return false;
-      needed.insert(&i);
-      return std::all_of(i.args.begin(), i.args.end(), known);
-    };
-    if (!multiplied_within(uses, x->load->results[0], *block)) {
-      why = fmt::format("products of several blocks read a tile of p{}", x->load->ref);
-      continue;
-    }
+    const auto known = [&](Value v) { return known_ahead(uses, loop, v, needed); };
     if (!std::all_of(x->load->args.begin(), x->load->args.end(), known)) {
       why = fmt::format("where p{} is read depends on what an iteration computes", x->load->ref);
       continue;

@@ -16,7 +16,7 @@ using kernel::Type;
 bool Renderer::placed(const Inst& i) {
   if (i.results.size() == 1) {
     const Value result = i.results[0];
-    if (replaced_.contains(result)) return true;
+    if (replaced_.contains(result) || early_loads_.contains(result)) return true;
     if (const auto sum = sums_.find(result); sum != sums_.end()) return product(products_.at(sum->second)), true;
     if (const auto p = products_.find(result); p != products_.end()) {
       if (!p->second.sum) product(p->second);

@@ -92,6 +92,44 @@ void Renderer::next_stage(const Inst& loop) {
              fmt::format("({0} < {1} ? {0} + {2} : {0} - {1})", slot, ring.read, ahead));
 }
 
+/// Loads into registers what the iteration at `step` computes operands from, if there is one.
+void Renderer::load_early(const Inst& loop, const std::string& step) {
+  const Ring& ring = early_.at(&loop);
+  const std::vector<std::string> names = names_;
+  open("");
+  add(fmt::format("const i64 early = {};", step));
+  name(loop.blocks[0].arguments[0], "early");
+  open(fmt::format("if (early < {})", at(loop.args[1])));
+  for (const Inst* i : ring.scalars) inst(*i);
+  for (const Inst& i : loop.blocks[0].insts) {
+    if (i.results.size() != 1 || std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) == ring.loads.end())
+      continue;
+    load(i);
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) early{}[r] = {};", layout_of(i.results[0]).registers(), i.results[0],
+                    at(i.results[0])));
+  }
+  close();
+  close();
+  names_ = names;
+  shared_end_ = std::string::npos;
+}
+
+/// Begins the first loads of a loop.
+void Renderer::begin_early(const Inst& loop) {
+  for (const Value v : early_.at(&loop).loads)
+    add(fmt::format("{} early{}[{}];", type_name(type(v).dtype), v, layout_of(v).registers()));
+  load_early(loop, at(loop.args[0]));
+}
+
+/// Takes what the iteration before has loaded, and begins the next loads.
+void Renderer::next_early(const Inst& loop) {
+  for (const Value v : early_.at(&loop).loads) {
+    declare(v);
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = early{}[r];", layout_of(v).registers(), fresh(v), v));
+  }
+  load_early(loop, fmt::format("{} + {}", fresh(loop.blocks[0].arguments[0]), at(loop.args[2])));
+}
+
 /// Ends an iteration.
 void Renderer::end_ring(const Inst& loop) {
   if (producer_) return add(fmt::format("if (++slot == {}) slot = 0, phase ^= 1u;", rings_of_loops_.at(&loop).stages));

@@ -29,7 +29,7 @@ bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) c
 std::string Renderer::choose_producer(const Uses& uses) {
   if (variant_.segments > 1) return "one launch has several segments";
   if (rings_of_loops_.empty()) return "no loop copies ahead";
-  if (blocks_ > 1) return "two programs share an SM";
+  if (blocks_ > 1 && !registers_for_two()) return "two programs share an SM, and leave no registers to another warp";
   if (warpgroups_ > 3) return "its warpgroups leave no registers to another one";
   const Ring* first = nullptr;
   std::vector<std::pair<int64_t, int64_t>> shape;  // of the stages, which all loops share
@@ -111,8 +111,7 @@ void Renderer::begin_producer() {
   close();
   add("__syncthreads();");
   open(fmt::format("if (t >= {})", threads_));
-  // A warpgroup of four: only then do registers pass from the producer to the others.
-  if (warpgroups_ > 1) add("fewer_registers<40>();");
+  if (passes_registers()) add("fewer_registers<40>();");
   open(fmt::format("if (t == {})", threads_));
   add("int slot = 0;");
   add("u32 phase = 0;");
@@ -126,7 +125,7 @@ void Renderer::begin_producer() {
   close();
   add("return;");
   close();
-  if (warpgroups_ > 1) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
+  if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
   add("int slot = 0;");
   add("u32 phase = 0;");
   shared_end_ = std::string::npos;

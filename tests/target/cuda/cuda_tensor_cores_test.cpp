@@ -68,29 +68,32 @@ struct Form {
   bool a_turned = false, b_turned = false, a_views = false, b_views = false;
   DotPrecision precision = DotPrecision::exact;
   int64_t m = 64, n = 32, depth = 32, steps = 3, pitch = 0;  // pitch: more than rows have
+  bool a_computed = false, b_computed = false;               // from float32, by a multiplication and a cast
 };
 
 using Finish = std::function<void(Builder&, Ref, Value)>;
 
 RandomCase product(const Form& f, const Finish& finish, int64_t made) {
   Builder b("product");
-  const Ref a = b.param("a", f.dtype, false), x = b.param("b", f.dtype, false), y = b.param("y", float32, true);
+  const Ref a = b.param("a", f.a_computed ? float32 : f.dtype, false),
+            x = b.param("b", f.b_computed ? float32 : f.dtype, false), y = b.param("y", float32, true);
   const int64_t whole = f.depth * f.steps;
-  const auto side = [&](Ref ref, int64_t rows, bool turned, bool view, bool depth_first, Value k) {
+  const auto side = [&](Ref ref, int64_t rows, bool turned, bool view, bool depth_first, bool computed, Value k) {
     // In memory: rows along which k runs, or, turned, such that it does not.
     const int64_t pitch = (turned ? rows : whole) + f.pitch;
     const int64_t along_k = turned ? pitch : 1, along = turned ? 1 : pitch;
     const Value at = b.mul(k, b.index(along_k));
     const bool loads_depth_first = depth_first != view;
-    const Value tile = loads_depth_first ? b.load(ref, at, {f.depth, rows}, {along_k, along})
-                                         : b.load(ref, at, {rows, f.depth}, {along, along_k});
+    Value tile = loads_depth_first ? b.load(ref, at, {f.depth, rows}, {along_k, along})
+                                   : b.load(ref, at, {rows, f.depth}, {along, along_k});
+    if (computed) tile = b.cast(b.mul(tile, b.real(float32, 0.5, b.type(tile).dims)), f.dtype);
     return view ? b.transpose(tile) : tile;
   };
   const std::vector<Value> sum =
       b.loop(b.index(0), b.index(whole), b.index(f.depth), {b.real(float32, 0, {f.m, f.n})},
              [&](Value k, const std::vector<Value>& carried) {
-               const Value left = side(a, f.m, f.a_turned, f.a_views, false, k);
-               const Value right = side(x, f.n, f.b_turned, f.b_views, true, k);
+               const Value left = side(a, f.m, f.a_turned, f.a_views, false, f.a_computed, k);
+               const Value right = side(x, f.n, f.b_turned, f.b_views, true, f.b_computed, k);
                const Value c = b.real(float32, 0, {f.m, f.n});
                return std::vector<Value>{b.add(carried[0], b.dot(left, right, c, f.precision))};
              });
@@ -298,6 +301,30 @@ TEST_CASE("stages that find no room twice are copied and multiplied one after th
   CHECK(source.find("its stages take too much memory") != std::string::npos);
   CHECK(source.find("wgmma_wait<1>();") == std::string::npos);
   check_near({large}, hopper);
+}
+
+TEST_CASE("what is multiplied is loaded while the iteration before is multiplied, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases;
+  for (int bits = 0; bits < 16; ++bits)
+    for (const int64_t steps : {1, 2, 5}) {
+      const Form f{.a_turned = (bits & 1) != 0,
+                   .b_turned = (bits & 2) != 0,
+                   .m = 128,
+                   .n = 64,
+                   .depth = 32,
+                   .steps = steps,
+                   .a_computed = (bits & 4) != 0,
+                   .b_computed = (bits & 8) != 0};
+      cases.push_back(product(f, whole_tile, f.m * f.n));
+    }
+  const Form large{.m = 128, .n = 256, .depth = 64, .steps = 5, .b_computed = true};
+  cases.push_back(product(large, whole_tile, large.m * large.n));
+  const std::string source = cuda::render(expand(cases.back().kernel), "k", {}, hopper).source;
+  CHECK(source.find("copied by TMA") != std::string::npos);
+  CHECK(source.find("wgmma_wait<1>") == std::string::npos);
+  check_near(cases, hopper);
+  check_near(cases);
 }
 
 TEST_CASE("a tile that two products read is copied once, thread by thread") {

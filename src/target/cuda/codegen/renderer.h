@@ -291,6 +291,7 @@ class Renderer {
   void produce(const Inst& loop);
   std::string before_slot(const Inst& loop) const;
   void release(const Product& product, const std::string& slot);
+  void release_before(const Product& product);
   std::string full(const Operand& operand, const std::string& slot) const;
   std::string empty(const Operand& operand, const std::string& slot) const;
   // general/render_stores.cpp

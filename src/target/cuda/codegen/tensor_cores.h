@@ -48,6 +48,7 @@ struct Operand {
   bool lines_last = false;             // its lines run along the first axis of the loaded tile
   bool ahead = false;                  // its loop copies it before it is needed
   bool last = false;                   // no later product of the iteration reads what is copied ahead
+  bool in_turns = false;               // each iteration makes it, and stages it in one of two spaces in turns
   int64_t offset = 0;                  // of its space among the stages, or in a stage
   int barrier = -1;                    // number of its mbarriers, where TMA copies it; and of its TensorMap
   int map = -1;

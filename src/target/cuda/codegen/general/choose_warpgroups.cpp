@@ -105,7 +105,12 @@ void Renderer::find_in_place(const Uses& uses) {
     if (carried == body.arguments.end() || !uses.read_once(c) || !uses.read_once(result)) continue;
     if (body.insts.back().args[static_cast<size_t>(carried - body.arguments.begin() - 1)] != result) continue;
     const auto stays = [&](const Operand& x) { return x.ahead || (x.load && uses.made.at(x.value).block != &body); };
-    product.in_place = stays(product.a) && stays(product.b);
+    // What an iteration computes is staged while the tensor cores multiply what the one before has staged.
+    const auto made = [&](const Operand& x) {
+      return !x.load && uses.made.contains(x.value) && uses.made.at(x.value).block == &body;
+    };
+    product.in_place = (stays(product.a) || made(product.a)) && (stays(product.b) || made(product.b));
+    for (Operand* x : {&product.a, &product.b}) x->in_turns = product.in_place && made(*x);
   }
 }
 

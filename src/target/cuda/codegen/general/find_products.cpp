@@ -139,9 +139,12 @@ void Renderer::choose_warps(const Uses& uses) {
   const auto larger = [](const Inst* a, const Inst* b) { return a->type.size() < b->type.size(); };
   const kernel::Type& most = (*std::max_element(dots.begin(), dots.end(), larger))->type;
   const int64_t tile_rows = most.dims[0];
-  int64_t warps = most.size() >= 32768   ? most.size() / 4096
-                  : most.size() >= 16384 ? 8
-                                         : std::max<int64_t>(1, most.size() / 1024);
+  // Each fragment of TF32 is read for half the depth: larger parts of a warp read less.
+  const bool wide =
+      std::any_of(dots.begin(), dots.end(), [&](const Inst* d) { return type(d->args[0]).dtype == float32; });
+  int64_t warps = most.size() >= (wide ? 16384 : 32768) ? most.size() / 4096
+                  : most.size() >= 16384                ? 8
+                                                        : std::max<int64_t>(1, most.size() / 1024);
   if (rows) warps = tile_rows >= 128 && most.size() / tile_rows <= 128 ? tile_rows / 32 : tile_rows / 16;
   warps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(warps, 1, 16))));
   if (kernel_.launch.warps > 0) warps = kernel_.launch.warps;
@@ -289,17 +292,19 @@ void Renderer::lay_out_stages(const Uses& uses) {
     x.offset = at->second;
     if (fresh) end += x.bytes();
   };
+  const auto not_in_place = [](Product& p) { p.in_place = p.a.in_turns = p.b.in_turns = false; };
   const auto ring_bytes = [](const Operand& x) { return x.ahead ? x.bytes() : 0; };
   for (auto& [result, product] : products_)
     if (product.loop && 2 * (ring_bytes(product.a) + ring_bytes(product.b)) > most_ring_bytes) {
       const Inst* const loop = product.loop;
       rings_of_loops_.erase(loop);
       for (auto& [other, same] : products_)
-        if (same.loop == loop) same.loop = nullptr, same.in_place = same.a.ahead = same.b.ahead = false;
+        if (same.loop == loop) same.loop = nullptr, same.a.ahead = same.b.ahead = false, not_in_place(same);
     }
   for (auto& [result, product] : products_)
     for (Operand* x : {&product.a, &product.b})
       if (x->load && !x->ahead) append(*x, stage_bytes_);
+      else if (x->in_turns) x->offset = stage_bytes_, stage_bytes_ += 2 * x->bytes();
   // A loop inside another one has stages behind that one's; loops that follow each other have the same.
   const int64_t first = stage_bytes_;
   for (const Uses::Position& position : uses.order) {
@@ -321,7 +326,7 @@ void Renderer::lay_out_stages(const Uses& uses) {
         std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, std::max<int64_t>(most, 2)));
     for (auto& [result, product] : products_)
       if (product.loop == position.inst && product.in_place) {
-        if (ring.stages == 2) product.in_place = false;
+        if (ring.stages == 2) not_in_place(product);
         else ring.read = 2;
       }
     stage_bytes_ = std::max(stage_bytes_, ring.offset + ring.stages * ring.stage_bytes);

@@ -131,6 +131,9 @@ std::string Renderer::operand_address(const Product& p, const Operand& x, int64_
     return fmt::format("shared_address(stages) + {} + {} * {}", rings_of_loops_.at(p.loop).offset + x.offset,
                        slot_of(*p.loop), rings_of_loops_.at(p.loop).stage_bytes);
   if (x.load) return fmt::format("shared_address(stages) + {}", x.offset);
+  if (x.in_turns)
+    return fmt::format("shared_address(stages) + {} + (u32)(({} - {}) / {} & 1) * {}", x.offset,
+                       fresh(p.loop->blocks[0].arguments[0]), at(p.loop->args[0]), at(p.loop->args[2]), x.bytes());
   exchange(uint8, x.bytes(), offset);
   return fmt::format("shared_address(shared) + {}", offset);
 }
@@ -141,7 +144,14 @@ std::pair<std::string, std::string> Renderer::stage_operands(const Product& p, c
   const bool staged_a = !p.a.load && !p.a.in_registers, staged_b = !p.b.load;
   const std::string b = operand_address(p, p.b, staged_a ? p.a.bytes() : 0);
   const std::string a = p.a.in_registers ? "" : operand_address(p, p.a, 0);
-  if (staged_a || staged_b) {
+  if (p.a.in_turns || p.b.in_turns) {
+    if (staged_a) stage(p.a, a);
+    if (staged_b) stage(p.b, b);
+    add("wgmma_wait<0>();");
+    release_before(p);
+    add(fence);
+    sync();
+  } else if (staged_a || staged_b) {
     sync();
     if (staged_a) stage(p.a, a);
     if (staged_b) stage(p.b, b);

@@ -174,6 +174,14 @@ std::string Renderer::before_slot(const Inst& loop) const {
   return fmt::format("(slot == 0 ? {} : slot - 1)", rings_of_loops_.at(&loop).stages - 1);
 }
 
+/// Lets the producer refill what a product of the iteration before has read.
+void Renderer::release_before(const Product& p) {
+  if (!producer_) return;
+  open(fmt::format("if ({} != {})", fresh(p.loop->blocks[0].arguments[0]), at(p.loop->args[0])));
+  release(p, before_slot(*p.loop));
+  close();
+}
+
 /// Lets the producer refill what a product has read, and no product reads after it.
 void Renderer::release(const Product& p, const std::string& slot) {
   std::string arrivals;

@@ -104,10 +104,7 @@ void Renderer::product_by_warpgroups(const Product& p) {
   add(fmt::format("  wgmma({}(), {} + i * {}, {}, b + ({}), {});", tag_of(form), fresh(p.in_place ? c : result),
                   form.columns / 2, left, right.step, from_zero ? "k > 0" : "1"));
   add("wgmma_commit();");
-  if (p.in_place) add("wgmma_wait<1>();");
-  if (producer_ && p.in_place)
-    open(fmt::format("if ({} != {})", fresh(p.loop->blocks[0].arguments[0]), at(p.loop->args[0]))),
-        release(p, before_slot(*p.loop)), close();
+  if (p.in_place && !p.a.in_turns && !p.b.in_turns) add("wgmma_wait<1>();"), release_before(p);
   close();
   if (p.in_place) return;
   in_flight_.push_back(&p);

@@ -17,18 +17,21 @@ namespace {
 /// The speed of generated matmuls of 16-bit floats that fill the machine, of a library's: 0.92 to 0.97 on an H200 for n
 /// from 2048 to 8192 (`weft bench gpu-matmul`, with and without --no-libraries).
 constexpr double generated_share = 0.92;
+/// Bytes that programs read of the L2 in the time of an instruction of the vector units' lanes: an SM with 128 lanes
+/// gets some 32 bytes a clock.
+constexpr double cache_bytes = 0.25;
 /// Traffic that takes as long as a launch, where the machine's rates are not known: 3 µs at 30 GB/s.
 constexpr double default_launch_bytes = 1e5;
 
 /// A dot as products of matrices.
 struct MatmulExtents {
-  int64_t batches = 1, rows = 1, columns = 1;
+  int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   double flops = 0;
 };
 
 MatmulExtents extents_of(const kernel::DotDesc& desc) {
   const int64_t batches = std::accumulate(desc.batch.begin(), desc.batch.end(), int64_t{1}, std::multiplies<>());
-  return {batches, desc.m, desc.n, desc.flops()};
+  return {batches, desc.m, desc.n, desc.k, desc.flops()};
 }
 
 MatmulExtents extents_of(const Ir& ir, NodeId dot) {
@@ -42,7 +45,7 @@ MatmulExtents extents_of(const Ir& ir, NodeId dot) {
   const int64_t batches = extent(a, at.batch), depth = std::max<int64_t>(1, extent(a, at.axes)),
                 shared = std::max<int64_t>(1, batches * depth);
   const int64_t rows = volume(a) / shared, columns = volume(b) / shared;
-  return {batches, rows, columns, 2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
+  return {batches, rows, columns, depth, 2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
 }
 
 }  // namespace
@@ -62,11 +65,10 @@ DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   if (!target_ || generated.sum >= 0) return generated;
   const DotRegion* const asked = library_region(all);
   const ComputedOperands computed{computed_operand(cx, dot, 0), computed_operand(cx, dot, 1)};
-  const bool chooses = on_tensor_cores(dot) && policy_.libraries && target::libraries_enabled();
-  const std::optional<DotTimes> times = chooses ? dot_times(generated, asked, computed) : std::nullopt;
+  const std::optional<DotTimes> times = on_tensor_cores(dot) ? dot_times(generated, asked, computed) : std::nullopt;
   if (times ? times->computed < std::min(times->stored, times->library) : !asked)
     return with_prologues(computed, std::move(generated));
-  if (times && times->stored < times->library) return generated;
+  if (!asked || (times && times->stored < times->library)) return generated;
   if (auto summed = with_row_sums(cx, *asked); summed && library_takes(*summed)) return *summed;
   return *asked;
 }
@@ -106,33 +108,36 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
   const MatmulExtents n = asked ? extents_of(*asked->asked) : extents_of(ir_, generated.dot);
   const Dtype dtype = ir_[ir_[generated.dot].inputs[0]].type.dtype;
   const double peak = machine.matmul_flops(dtype, policy_.numerics.tf32), vector = machine.peak.f32 / 2;
-  const double share = matmul_tiling(machine, dtype, n.batches, n.rows, n.columns).share;
+  MatmulWork work{dtype, n.batches, n.rows, n.columns, n.depth};
+  const double share = matmul_tiling(machine, work).share;
   if (machine.bandwidth <= 0 || peak <= 0 || vector <= 0 || share <= 0 || (asked && dtype.size() != 2)) return {};
   const double products = n.flops / peak, rest = generated.bytes / machine.bandwidth + epilogue_seconds(generated);
   double making = 0, read = 0;
-  LoadedBytes loaded;
   for (size_t side = 0; side < computed.size(); ++side) {
     if (!computed[side]) continue;
     // A kernel that makes the array of an operand can store the operand as well. Readers share the time.
     const ComputedOperand& c = *computed[side];
     making += (c.of_leaf ? c.read + c.stored : c.stored) / c.readers / machine.bandwidth;
     read += c.read;
-    (side == 0 ? loaded.a : loaded.b) = c.read / c.elements;
+    (side == 0 ? work.loaded.a : work.loaded.b) = c.read / c.elements;
   }
   DotTimes out;
   out.stored = products / (generated_share * share) + rest + making;
   if (asked)
     out.library = std::max(products, asked->own_bytes / machine.bandwidth) +
                   (asked->bytes - asked->own_bytes) / machine.bandwidth + making;
-  const MatmulTiling tiling = matmul_tiling(machine, dtype, n.batches, n.rows, n.columns, loaded);
-  if (read == 0 || !tiling.tile) return out;
+  const MatmulTiling tiling = matmul_tiling(machine, work);
+  if (read == 0 || tiling.tile.rows == 0) return out;
   const auto parts = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part); };
-  const double programs[] = {parts(n.columns, tiling.tile->columns), parts(n.rows, tiling.tile->rows)};
-  double operations = 0;
-  for (size_t side = 0; side < computed.size(); ++side)
-    if (computed[side]) operations += computed[side]->operations * computed[side]->elements * programs[side];
+  const double programs[] = {parts(n.columns, tiling.tile.columns), parts(n.rows, tiling.tile.rows)};
+  double operations = 0, from_cache = 0;
+  for (size_t side = 0; side < computed.size(); ++side) {
+    if (!computed[side]) continue;
+    operations += computed[side]->operations * computed[side]->elements * programs[side];
+    from_cache += computed[side]->read * programs[side];
+  }
   const double multiplied = products / (generated_share * tiling.share) + operations / vector;
-  out.computed = std::max(multiplied, read / machine.bandwidth) + rest;
+  out.computed = std::max({multiplied, read / machine.bandwidth, from_cache / (vector * cache_bytes)}) + rest;
   return out;
 }
 

@@ -6,10 +6,10 @@
 
 namespace weft::compiler {
 
-/// A tile of C that one program computes.
+/// A tile of C that one program computes, `depth` of the contracted axis at a time.
 struct MatmulTile {
-  int64_t rows, columns, depth;
-  double rate;  // the speed of an SM with it, of the fastest tile's
+  int64_t rows = 0, columns = 0, depth = 0;  // rows 0: no tile fits the machine
+  int stages = 0;                            // slices in shared memory; 0: as many as the code chooses
 };
 
 /// Bytes that a thread keeps of each element of A and of B while the K slice before it is multiplied: what the arrays
@@ -18,15 +18,22 @@ struct LoadedBytes {
   double a = 0, b = 0;
 };
 
-struct MatmulTiling {
-  const MatmulTile* tile = nullptr;
-  double share = 0;  // the speed of the product, of the same work in the fastest tiles on SMs that are all busy
+/// The products that a tile is chosen for: `batches` of `rows` × `columns`.
+struct MatmulWork {
+  Dtype operands;  // 16-bit floats, or float32, which is rounded to TF32
+  int64_t batches = 1, rows = 1, columns = 1, depth = 1;
+  double bytes = 2;       // that an element's epilogue reads and stores
+  double operations = 0;  // of an element's epilogue
+  LoadedBytes loaded = {};
 };
 
-/// Chooses the tile with which `batches` products of `rows` × `columns` are done first. SMs process tiles in waves and
-/// all wait for the last one; the contracted axis is not divided. `operands`: 16-bit floats or float32, which is
-/// rounded to TF32. Without a tile that fits into the shared memory the result has none.
-MatmulTiling matmul_tiling(const target::Machine& machine, Dtype operands, int64_t batches, int64_t rows,
-                           int64_t columns, const LoadedBytes& loaded = {});
+struct MatmulTiling {
+  MatmulTile tile;
+  double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
+};
+
+/// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the
+/// last one; the contracted axis is not divided.
+MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& work);
 
 }  // namespace weft::compiler

@@ -321,7 +321,8 @@ void Renderer::lay_out_stages(const Uses& uses) {
       if (const auto outer = rings_of_loops_.find(around->second.inst);
           outer != rings_of_loops_.end() && outer->second.stages > 0)
         ring.offset = std::max(ring.offset, outer->second.offset + outer->second.stages * outer->second.stage_bytes);
-    const int64_t most = kernel_.launch.stages > 0 ? kernel_.launch.stages : most_stages;
+    const int64_t asked = kernel_.launch.stages, most = asked > 0 ? asked : most_stages;
+    if (asked > 0 && ring.offset + asked * ring.stage_bytes > bytes_of_stages()) blocks_ = std::min(blocks_, 1);
     ring.stages = static_cast<int>(
         std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, std::max<int64_t>(most, 2)));
     for (auto& [result, product] : products_)

@@ -38,7 +38,7 @@ typedef long long i64;
 struct Index {
   int x;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 alignas(128) u8 memory[256 << 10];
 
 // --- a block, and a cluster of them ---
@@ -190,6 +190,7 @@ static void run(void (*entry)(), int of_block, i64 grid, int cluster_size) {
     f.context.uc_link = nullptr;
     makecontext(&f.context, thread_main, 0);
   }
+  gridDim.x = static_cast<int>(grid);
   for (i64 first = 0; first < grid; first += cluster_size) {
     cluster = {threads * cluster_size};
     for (Block& b : blocks) {

@@ -125,8 +125,8 @@ class HostKernels {
     return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G{2}); }}\n", symbol, arguments, maps) +
            fmt::format(
                "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "
-               "block::run({0}_thread, {1}, (g + {2} - 1) / {2} * {3}, {3}); }}\n",
-               symbol, r.threads, r.programs, r.blocks);
+               "block::run({0}_thread, {1}, std::min<i64>((g + {2} - 1) / {2} * {3}, {4}), {3}); }}\n",
+               symbol, r.threads, r.programs, r.blocks, r.resident > 0 ? "2" : "INT_MAX");
   }
 
   std::vector<Entry> entries_;

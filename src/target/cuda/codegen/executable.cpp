@@ -71,7 +71,8 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
-  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks, rendered.maps};
+  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes,
+              rendered.blocks, rendered.resident, rendered.maps};
   check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
                what);
   if (entry.shared_bytes > default_shared_bytes)
@@ -158,7 +159,8 @@ void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) 
 
 void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments,
                                bool early_start) const {
-  const int64_t blocks = (grid + entry.programs - 1) / entry.programs * entry.cluster;
+  int64_t blocks = (grid + entry.programs - 1) / entry.programs * entry.cluster;
+  if (entry.resident > 0) blocks = std::min<int64_t>(blocks, entry.resident * context_->info().multiprocessors);
   if (blocks > INT32_MAX)
     throw_failure("kernel " + kernel_.name, fmt::format("{} blocks are more than a launch may have", blocks));
   LaunchConfig config;

@@ -32,7 +32,8 @@ struct Entry {
   FunctionHandle function = nullptr;
   int threads = 32, programs = 1;
   int64_t shared_bytes = 0;
-  int cluster = 1;  // blocks that run one program
+  int cluster = 1;   // blocks that run one program
+  int resident = 0;  // blocks of an SM that run all programs in turns; 0: each program has a block
   std::vector<TensorCopy> maps = {};
 };
 

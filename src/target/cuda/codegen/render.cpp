@@ -496,7 +496,8 @@ void Renderer::on_lane(const Block& block, const std::vector<std::string>& targe
 std::string Renderer::signature(const std::string& symbol) const {
   const std::string_view fixed = iterations_ == 1 ? "const " : "";
   std::string text =
-      fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 program, const bool early", symbol, fixed, fixed);
+      fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 {}, const bool early", symbol, fixed, fixed,
+                  persistent_ ? "first, const i64 grid" : "program");
   for (size_t k = 0; k < kernel_.params.size(); ++k)
     text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
                         kernel_.params[k].written ? "" : "__restrict__", k);
@@ -554,7 +555,8 @@ std::string Renderer::entry(const std::string& symbol) const {
   }
   text +=
       many ? "  const bool early = true;\n" : fmt::format("  const bool early = grid <= {};\n", most_early_programs);
-  text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program, early", symbol);
+  text += fmt::format("  if (early) begin_next();\n  {}_body(t, shared, program{}, early", symbol,
+                      persistent_ ? ", grid" : "");
   for (size_t k = 0; k < params; ++k) {
     const std::string p = many ? fmt::format("({}{}*)row[{}]", kernel_.params[k].written ? "" : "const ",
                                              memory_type(static_cast<Ref>(k)), k)
@@ -570,8 +572,10 @@ Rendered Renderer::run(const std::string& symbol) {
   symbol_ = symbol;
   find_copies(kernel_.body);
   if (producer_) begin_producer();
+  if (persistent_) open(std::string(each_program));
   block(kernel_.body);
   finish_copies();
+  if (persistent_) sync(), close();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.
@@ -593,7 +597,8 @@ Rendered Renderer::run(const std::string& symbol) {
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_, maps_};
+  return {text, symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_,
+          persistent_ ? std::max(blocks_, 1) : 0, maps_};
 }
 
 }  // namespace weft::target::cuda

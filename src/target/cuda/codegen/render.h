@@ -44,7 +44,8 @@ struct Rendered {
   int threads = 32;    // of a block
   int programs = 1;    // programs that a block runs at once
   int64_t shared_bytes = 0;
-  int blocks = 1;  // of the cluster that runs a program
+  int blocks = 1;    // of the cluster that runs a program
+  int resident = 0;  // blocks of an SM that run all programs in turns; 0: each program has a block
   std::vector<TensorCopy> maps = {};
 };
 

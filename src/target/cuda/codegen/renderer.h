@@ -38,6 +38,9 @@ struct ChunkSource {
   int64_t word = 0;     // bytes that are loaded at once; 0: single elements
 };
 
+/// The loop of a block over its programs, where blocks stay on their SMs.
+inline constexpr std::string_view each_program = "for (i64 program = first; program < grid; program += gridDim.x)";
+
 struct Strided;  // general/index.h
 
 /// Returns the text of an element's position along each axis of a tile with two axes or more.
@@ -263,6 +266,7 @@ class Renderer {
   void find_early_loads(const Uses& uses, const Inst& loop, Value v);
   void find_sources(const Uses& uses);
   std::string copy_ahead(const Uses& uses, Product& product);
+  int stages_of(const Inst& loop, const Ring& ring);
   void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
   void note(const Inst& dot, const std::string& text);
@@ -443,6 +447,7 @@ class Renderer {
   int64_t registers_ = 0;                  // that a thread of a warpgroup wants
   int blocks_ = 0;                         // of warpgroups, on an SM
   std::string no_warpgroups_;              // why they do not
+  bool persistent_ = false;                // blocks take programs in turns
   bool flies_ = false;                     // products go on while others begin, and end where they are read
   std::vector<const Product*> in_flight_;  // in their order
   bool producer_ = false;                  // a warpgroup of its own copies by TMA, for all loops that have stages

@@ -283,6 +283,18 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
   return product.loop ? "" : why.empty() ? "its operands are computed, or the same in all iterations" : why;
 }
 
+/// Returns how many stages a loop has. Two programs share an SM where that leaves each of them as many as it needs: what
+/// is multiplied beside the copies takes two.
+int Renderer::stages_of(const Inst& loop, const Ring& ring) {
+  constexpr int64_t least = 2;
+  const int64_t asked = kernel_.launch.stages, most = asked > 0 ? asked : warpgroups_ > 0 ? 2 * most_stages : most_stages;
+  const auto room = [&] { return (bytes_of_stages() - ring.offset) / ring.stage_bytes; };
+  const bool beside = std::any_of(products_.begin(), products_.end(),
+                                  [&](const auto& p) { return p.second.loop == &loop && p.second.in_place; });
+  if (blocks_ > 1 && room() < (asked > 0 ? asked : beside ? 2 * least : least)) blocks_ = 1;
+  return static_cast<int>(std::clamp(room(), least, std::max(most, least)));
+}
+
 /// Gives copied operands their space: those that are the same in all iterations, then the stages of each loop, as many
 /// as there is room for.
 void Renderer::lay_out_stages(const Uses& uses) {
@@ -321,10 +333,7 @@ void Renderer::lay_out_stages(const Uses& uses) {
       if (const auto outer = rings_of_loops_.find(around->second.inst);
           outer != rings_of_loops_.end() && outer->second.stages > 0)
         ring.offset = std::max(ring.offset, outer->second.offset + outer->second.stages * outer->second.stage_bytes);
-    const int64_t asked = kernel_.launch.stages, most = asked > 0 ? asked : most_stages;
-    if (asked > 0 && ring.offset + asked * ring.stage_bytes > bytes_of_stages()) blocks_ = std::min(blocks_, 1);
-    ring.stages = static_cast<int>(
-        std::clamp<int64_t>((bytes_of_stages() - ring.offset) / ring.stage_bytes, 2, std::max<int64_t>(most, 2)));
+    ring.stages = stages_of(*position.inst, ring);
     for (auto& [result, product] : products_)
       if (product.loop == position.inst && product.in_place) {
         if (ring.stages == 2) not_in_place(product);

@@ -1,7 +1,8 @@
 // Renders the producer: a thread of its own warpgroup that copies what warpgroups multiply by TMA, as far ahead as
 // there are stages. Each operand of an iteration has a pair of mbarriers a stage: full, which counts the bytes that
 // arrive, and empty, at which each warp arrives that has multiplied it. Warpgroups wait for nobody but for their
-// operands.
+// operands. Blocks with a producer take programs in turns where they keep no memory of their own: the producer copies
+// for the next program while warpgroups finish one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +68,7 @@ void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
   if (!producer_) return;
+  persistent_ = kernel_.locals.empty();
   for (const auto& [loop, ring] : rings_of_loops_) {
     int number = 0;
     for (const Value v : ring.loads) {
@@ -117,10 +119,12 @@ void Renderer::begin_producer() {
   add("u32 phase = 0;");
   const std::vector<std::string> names = names_;
   const std::vector<bool> splat = splat_;
+  if (persistent_) open(std::string(each_program));
   for (const Inst& i : kernel_.body.insts) {
     if (produced_.contains(&i)) inst(i);
     if (rings_of_loops_.contains(&i)) produce(i);
   }
+  if (persistent_) close();
   names_ = names, splat_ = splat;
   close();
   add("return;");

@@ -99,7 +99,7 @@ struct Block {
   Words words[2][32];
   unsigned turn[1024];  // of a thread's exchanges: those that follow each other use other slots
   Copies copies[1024];
-  Products products[1024];
+  Products products[1024], box_stores[1024];
   Meeting first;                           // threads of the block that meet without the others
   std::map<u32, BoxBarrier> box_barriers;  // by address
   std::vector<u8> shared;                  // its shared memory while another block has its turn
@@ -569,6 +569,38 @@ static void barrier_wait(u32 at, u32 parity) {
     for (const auto& copy : copies) copy();
     if (copies.empty()) block::give_way();
   }
+}
+// Stores read shared memory, and arrive, when somebody waits for them or the kernel ends.
+static void meet_warpgroup() {
+  block::Meeting& group = block::own().roles[8 + threadIdx.x / 128];
+  group.size = 128;
+  block::meet(group);
+}
+static void commit_stores() {
+  auto& stores = block::own().box_stores[threadIdx.x];
+  stores.groups.push_back(std::move(stores.waiting));
+  stores.waiting.clear();
+}
+template <int Left>
+static void wait_stores() {
+  auto& groups = block::own().box_stores[threadIdx.x].groups;
+  for (; groups.size() > static_cast<size_t>(Left); groups.pop_front())
+    for (const auto& copy : groups.front()) copy();
+}
+template <class Map>
+static void store_box(const Map* map, u32 from, int x, int y) {
+  const u64 v[] = {map->v[0], map->v[1], map->v[2], map->v[3], map->v[4], map->v[5], map->v[6]};
+  block::own().box_stores[threadIdx.x].waiting.push_back([=] {
+    const i64 size = static_cast<i64>(v[4]), columns = static_cast<i64>(v[5]), rows = static_cast<i64>(v[6]);
+    for (u32 line = 0; line < v[3]; ++line)
+      for (u32 byte = 0; byte < v[2]; byte += static_cast<u32>(size)) {
+        const i64 row = y + line, column = x + static_cast<i64>(byte) / size;
+        if (row < 0 || (rows > 0 && row >= rows) || column < 0 || column >= columns) continue;
+        const u32 at = from + line * static_cast<u32>(v[2]) + byte;
+        std::memcpy(reinterpret_cast<u8*>(v[0]) + row * static_cast<i64>(v[1]) + column * size,
+                    memory + (at ^ ((at >> 7 & (static_cast<u32>(v[2]) / 16 - 1)) << 4)), static_cast<size_t>(size));
+      }
+  });
 }
 /// A matrix is described by its begin, the bytes between lines, the bytes and the lines of a box, and an element's
 /// size.

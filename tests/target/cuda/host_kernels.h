@@ -126,7 +126,7 @@ class HostKernels {
            fmt::format(
                "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "
                "block::run({0}_thread, {1}, std::min<i64>((g + {2} - 1) / {2} * {3}, {4}), {3}); }}\n",
-               symbol, r.threads, r.programs, r.blocks, r.resident > 0 ? "2" : "INT_MAX");
+               symbol, r.threads, r.programs, r.blocks, r.resident > 0 ? "2" : "0x7fffffff");
   }
 
   std::vector<Entry> entries_;

@@ -44,8 +44,10 @@ TensorMap tensor_map(const TensorCopy& copy, void* address) {
   const TensorMapLayout swizzle = bytes == 128  ? tensor_map_swizzle_128
                                   : bytes == 64 ? tensor_map_swizzle_64
                                                 : tensor_map_swizzle_32;
-  check_result(driver().tensor_map_encode_tiled(&map, copy.dtype == bfloat16 ? tensor_map_bf16 : tensor_map_f16, 2,
-                                                address, extents, strides, box, steps, tensor_map_interleave_none,
+  const TensorMapType type = copy.dtype == float32    ? tensor_map_f32
+                             : copy.dtype == bfloat16 ? tensor_map_bf16
+                                                      : tensor_map_f16;
+  check_result(driver().tensor_map_encode_tiled(&map, type, 2, address, extents, strides, box, steps, tensor_map_interleave_none,
                                                 swizzle, tensor_map_promotion_256, tensor_map_fill_zero),
                "cuTensorMapEncodeTiled", fmt::format("parameter {}", copy.param));
   return map;

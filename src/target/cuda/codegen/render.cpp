@@ -576,6 +576,7 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   if (persistent_) sync(), close();
+  finish_stores();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.

@@ -312,7 +312,7 @@ void Renderer::store(const Inst& inst) {
   if (layout.repeated()) guard = fmt::format("t < {}{}{}", layout.size, guard.empty() ? "" : " && ", guard);
   else if (!layout.flat() && !layout.owner("r").empty())
     guard = layout.owner("r") + (guard.empty() ? "" : " && ") + guard;
-  if (store_fragments(inst)) return;
+  if (store_boxes(inst) || store_fragments(inst)) return;
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
   if (!s.wide)
     return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),

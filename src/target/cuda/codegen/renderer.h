@@ -41,6 +41,9 @@ struct ChunkSource {
 /// The loop of a block over its programs, where blocks stay on their SMs.
 inline constexpr std::string_view each_program = "for (i64 program = first; program < grid; program += gridDim.x)";
 
+/// Bytes of a box that TMA stores: 64 rows of 128 bytes. A warpgroup has two.
+inline constexpr int64_t box_store_bytes = 8192;
+
 struct Strided;  // general/index.h
 
 /// Returns the text of an element's position along each axis of a tile with two axes or more.
@@ -286,10 +289,13 @@ class Renderer {
   void finish_products(size_t count);
   void finish_products_before(const Inst& inst);
   // general/find_boxes.cpp, render_tma.cpp
-  std::optional<Box> box_of(const Uses& uses, const Operand& operand, std::string& why) const;
+  std::optional<Box> box_of(const Uses& uses, const BoxedTile& tile, std::string& why) const;
+  std::optional<BoxStore> box_store_of(const Uses& uses, const Inst& store) const;
+  bool lie_apart(const Uses& uses, const Inst& x, const Inst& y) const;
   bool feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const;
   std::string first_of(const Box& box, int64_t pitch) const;
   std::string choose_producer(const Uses& uses);
+  int number_of(const TensorCopy& map);
   void find_producer(const Uses& uses);
   void begin_producer();
   void produce(const Inst& loop);
@@ -298,7 +304,11 @@ class Renderer {
   void release_before(const Product& product);
   std::string full(const Operand& operand, const std::string& slot) const;
   std::string empty(const Operand& operand, const std::string& slot) const;
+  void find_box_stores(const Uses& uses);
+  bool exchanges(const Uses& uses) const;
   // general/render_stores.cpp
+  bool store_boxes(const Inst& inst);
+  void finish_stores();
   bool store_fragments(const Inst& inst);
   // general/render_products.cpp
   bool placed(const Inst& inst);
@@ -438,6 +448,9 @@ class Renderer {
   std::map<Value, Value> sums_;            // dots that a sum takes as it is computed, by the sum
   std::map<Value, Operand> copied_tiles_;  // loads that go to shared memory alone
   std::map<const Inst*, Ring> rings_of_loops_;
+  std::map<const Inst*, BoxStore> box_stores_;
+  int64_t box_store_offset_ = 0;  // among the stages
+  int64_t exchanged_bytes_ = 0;   // of the exchange space, beside stages, about
   std::map<const Inst*, Ring> early_;  // what loops load into registers ahead, to compute operands from
   std::set<Value> early_loads_;
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way

@@ -63,6 +63,21 @@ struct Operand {
   std::string position(const std::string& line, const std::string& chunk) const;
 };
 
+/// A tile that TMA copies in boxes of `across` elements of its lines, which are `pitch` apart in memory.
+struct BoxedTile {
+  kernel::Ref ref;
+  kernel::Value offset, line_limit, column_limit;
+  int64_t pitch, lines, length, across;
+};
+
+/// A store of a tile of fragments that TMA copies from shared memory while warpgroups go on: boxes of 64 rows by `panel`
+/// chunks.
+struct BoxStore {
+  Box box;
+  int64_t panel = 8;
+  int map = -1;
+};
+
 struct Product {
   const kernel::Inst* dot = nullptr;
   const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator

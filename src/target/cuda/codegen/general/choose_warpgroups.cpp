@@ -87,8 +87,10 @@ bool Renderer::registers_for_two() const {
 
 /// Returns the bytes that the stages of a program may take.
 int64_t Renderer::bytes_of_stages() const {
-  constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10, exchange = 64;  // of each block, of each thread
-  return warpgroups_ > 0 ? shared_of_sm / blocks_ - reserved - exchange * threads_ : of_two_blocks;
+  constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10;  // of each block
+  if (warpgroups_ == 0) return of_two_blocks;
+  const int64_t stored = box_stores_.empty() ? 0 : 2 * box_store_bytes * warpgroups_;
+  return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored;
 }
 
 /// Decides which products accumulate where the loop around them carries their sum, while the next iteration begins:

@@ -103,24 +103,21 @@ bool is_multiple(const LinearSum& sum, int64_t of) {
 
 }  // namespace
 
-/// Returns the boxes in which TMA copies an operand; none, and why, where they cannot be told.
-std::optional<Box> Renderer::box_of(const Uses& uses, const Operand& x, std::string& why) const {
-  const Inst& load = *x.load;
-  const size_t line_axis = x.lines_last ? 1 : 0;
-  const int64_t pitch = load.strides[line_axis], across = x.panel * x.per();
+/// Returns the boxes in which TMA copies a tile; none, and why, where they cannot be told.
+std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::string& why) const {
   Box box;
-  box.line_limit = load.args[1 + line_axis], box.column_limit = load.args[2 - line_axis];
+  box.line_limit = x.line_limit, box.column_limit = x.column_limit;
   if (x.lines > 256) {
-    why = fmt::format("tiles of p{} have {} lines, more than 256", load.ref, x.lines);
+    why = fmt::format("tiles of p{} have {} lines, more than 256", x.ref, x.lines);
     return std::nullopt;
   }
   if (box.line_limit == no_value && box.column_limit == no_value) {
-    if (pitch % across == 0 && divisor(load.args[0]) % across == 0 && pitch >= across) return box;
-    why = fmt::format("tiles of p{} do not begin at multiples of {} elements of its lines", load.ref, across);
+    if (x.pitch % x.across == 0 && divisor(x.offset) % x.across == 0 && x.pitch >= x.across) return box;
+    why = fmt::format("tiles of p{} do not begin at multiples of {} elements of its lines", x.ref, x.across);
     return std::nullopt;
   }
   // What is left of the address without the lines before the tile is its column.
-  LinearSum rest = linear(uses, load.args[0]);
+  LinearSum rest = linear(uses, x.offset);
   const auto begin = [&](Value limit, int64_t& extent) {
     LinearSum out, left = linear(uses, limit);
     extent = left.constant;
@@ -128,18 +125,104 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const Operand& x, std::str
     out.add(left, -1);
     return out;
   };
-  if (box.line_limit != no_value) rest.add(begin(box.line_limit, box.lines), -pitch);
+  if (box.line_limit != no_value) rest.add(begin(box.line_limit, box.lines), -x.pitch);
   if (box.column_limit != no_value) {
     rest.add(begin(box.column_limit, box.columns), -1);
     const bool begins =
-        box.line_limit != no_value ? rest.terms.empty() && rest.constant == 0 : is_multiple(rest, pitch);
-    if (begins && box.columns > 0 && box.columns <= pitch && (box.line_limit == no_value || box.lines > 0)) return box;
+        box.line_limit != no_value ? rest.terms.empty() && rest.constant == 0 : is_multiple(rest, x.pitch);
+    if (begins && box.columns > 0 && box.columns <= x.pitch && (box.line_limit == no_value || box.lines > 0)) return box;
   } else {
     const std::optional<IntegerRange> columns = range_of(uses, rest);
-    if (columns && columns->low >= 0 && columns->high + x.length <= pitch && box.lines > 0) return box;
+    if (columns && columns->low >= 0 && columns->high + x.length <= x.pitch && box.lines > 0) return box;
   }
-  why = fmt::format("where a tile of p{} passes the array's edge is not known before the launch", load.ref);
+  why = fmt::format("where a tile of p{} passes the array's edge is not known before the launch", x.ref);
   return std::nullopt;
+}
+
+/// Finds the stores that TMA copies from shared memory: whole rows of fragments, which a program stores at its end to an
+/// array that the kernel does not read, where no two of its stores meet.
+void Renderer::find_box_stores(const Uses& uses) {
+  std::map<kernel::Ref, std::vector<const Inst*>> stores;
+  std::set<kernel::Ref> others;
+  for (const Uses::Position& position : uses.order) {
+    const Inst& i = *position.inst;
+    if (i.op == Op::store && position.block == &kernel_.body) stores[i.ref].push_back(&i);
+    else if (i.ref >= 0 && i.op != Op::symbol) others.insert(i.ref), others.insert(i.left), others.insert(i.right);
+  }
+  for (const auto& [ref, all] : stores) {
+    if (is_local(ref) || others.contains(ref) || !variant_.aligned) continue;
+    std::map<const Inst*, BoxStore> found;
+    for (const Inst* const i : all)
+      if (const std::optional<BoxStore> store = box_store_of(uses, *i)) found.emplace(i, *store);
+    const bool apart = std::all_of(all.begin(), all.end(), [&](const Inst* x) {
+      return std::all_of(all.begin(), all.end(), [&](const Inst* y) { return x == y || lie_apart(uses, *x, *y); });
+    });
+    if (found.size() == all.size() && apart) box_stores_.merge(found);
+  }
+}
+
+/// Returns how TMA copies a store; nothing where it does not.
+std::optional<BoxStore> Renderer::box_store_of(const Uses& uses, const Inst& i) const {
+  const auto held = held_.find(i.args[0]);
+  const Dtype dtype = dtype_of(i.ref);
+  const int64_t per = 16 / dtype.size();
+  const bool whole = held != held_.end() && held->second.held == Held::fragments && held->second.interleaved &&
+                     held->second.column_warps == 1 && type(i.args[0]).rank() == 2;
+  const bool known = dtype == float32 || dtype == bfloat16 || dtype == float16;
+  if (!whole || !known || i.strides[1] != 1 || i.strides[0] % per != 0) return std::nullopt;
+  BoxStore out;
+  const int64_t chunks = held->second.columns / per;
+  out.panel = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : chunks % 2 == 0 ? 2 : 0;
+  if (out.panel == 0) return std::nullopt;
+  std::string why;
+  const BoxedTile tile{i.ref,        i.args[1], i.args[2],      i.args[3],
+                       i.strides[0], 64,        held->second.columns, out.panel * per};
+  const std::optional<Box> box = box_of(uses, tile, why);
+  if (!box) return std::nullopt;
+  out.box = *box;
+  return out;
+}
+
+/// Returns whether two stores to an array surely have no element in common: their tiles begin in the same row, and one
+/// ends before the other.
+bool Renderer::lie_apart(const Uses& uses, const Inst& x, const Inst& y) const {
+  LinearSum between = linear(uses, x.args[1]);
+  between.add(linear(uses, y.args[1]), -1);
+  const int64_t by = between.constant, width = type((by < 0 ? x : y).args[0]).dims[1],
+                far = type((by < 0 ? y : x).args[0]).dims[1];
+  return between.terms.empty() && x.strides == y.strides && std::abs(by) >= width &&
+         std::abs(by) + far <= x.strides[0];
+}
+
+/// Returns whether threads exchange elements through shared memory otherwise than by stores of boxes.
+bool Renderer::exchanges(const Uses& uses) const {
+  const auto copied = [&](Value v) {
+    const Inst* maker = uses.maker(v);
+    if (maker && maker->op == Op::permute) maker = uses.maker(maker->args[0]);
+    return maker && maker->op == Op::load;
+  };
+  return std::any_of(uses.order.begin(), uses.order.end(), [&](const Uses::Position& position) {
+    const Inst& i = *position.inst;
+    switch (i.op) {
+      case Op::constant:
+      case Op::arange:
+      case Op::scalar:
+      case Op::cast:
+      case Op::bitcast:
+      case Op::broadcast:
+      case Op::reshape:
+      case Op::permute:
+      case Op::slice:
+      case Op::load:
+      case Op::loop:
+      case Op::program_id:
+      case Op::symbol:
+      case Op::yield: return false;
+      case Op::dot: return !copied(i.args[0]) || !copied(i.args[1]);
+      case Op::store: return !box_stores_.contains(&i);
+      default: return true;
+    }
+  });
 }
 
 }  // namespace weft::target::cuda

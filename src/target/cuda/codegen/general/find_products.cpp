@@ -357,7 +357,11 @@ void Renderer::find_sources(const Uses& uses) {
     whys[result] = copy_ahead(uses, product);
     product.a.in_registers = product.a.in_registers && !product.a.load;
   }
-  if (warpgroups_ > 0) find_in_place(uses);
+  if (warpgroups_ > 0) {
+    find_in_place(uses);
+    find_box_stores(uses);
+    exchanged_bytes_ = exchanges(uses) ? int64_t{64} * threads_ : 0;
+  }
   lay_out_stages(uses);
   find_last_readers(uses);
   for (const auto& [result, product] : products_)

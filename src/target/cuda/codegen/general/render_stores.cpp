@@ -64,4 +64,43 @@ bool Renderer::store_fragments(const Inst& inst) {
   return true;
 }
 
+/// Renders the store of a tile of fragments by TMA: a warpgroup writes 64 rows of at most 128 bytes to shared memory, and
+/// goes on while they are copied from there. It has two spaces, which it uses in turns. False: it is stored otherwise.
+bool Renderer::store_boxes(const Inst& inst) {
+  const auto found = box_stores_.find(&inst);
+  if (found == box_stores_.end()) return false;
+  const BoxStore& store = found->second;
+  const Layout s = layout_of(inst.args[0]);
+  const int64_t size = dtype_of(inst.ref).size(), across = store.panel * 16 / size;
+  const TensorCopy& map = maps_[static_cast<size_t>(store.map)];
+  const std::string pair = fmt::format("W{}", size * 2), from = in_array(inst.args[0], memory_type(inst.ref), s.registers());
+  open("");
+  add(fmt::format("const i64 first = {};", at(inst.args[1])));
+  add(fmt::format("const int {};", first_of(store.box, map.pitch)));
+  open(fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", s.row_fragments(), s.columns / across));
+  add(fmt::format("const u32 space = {} + (stored ^= {});", box_store_offset_, box_store_bytes));
+  add(fmt::format("u8* const own = stages + space + (t >> 7) * {};", 2 * box_store_bytes));
+  add("if ((t & 127) == 0) wait_stores<1>();");
+  add("meet_warpgroup();");
+  open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", across / 8));
+  add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
+  add(fmt::format("*({0}*)(own + in_panels<64, {1}>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte % 16) = "
+                  "((const {0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
+                  pair, store.panel, from, s.column_fragments(), across / 8));
+  close();
+  add("fence_for_wgmma();");
+  add("meet_warpgroup();");
+  add(fmt::format("if ((t & 127) == 0) store_box(map{}, shared_address(own), column + g * {}, line + (i * {} + (t >> 7)) * "
+                  "64), commit_stores();",
+                  store.map, across, warpgroups_));
+  close();
+  close();
+  return true;
+}
+
+/// Waits until TMA has read what programs have stored.
+void Renderer::finish_stores() {
+  if (!box_stores_.empty()) add("if ((t & 127) == 0) wait_stores<0>();");
+}
+
 }  // namespace weft::target::cuda

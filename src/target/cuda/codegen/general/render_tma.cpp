@@ -26,6 +26,14 @@ bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) c
   return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return feeds(uses, x, needed); });
 }
 
+/// Returns the tile of an operand that is copied from memory.
+static BoxedTile boxed_tile(const Operand& x) {
+  const kernel::Inst& load = *x.load;
+  const size_t line_axis = x.lines_last ? 1 : 0;
+  return {load.ref, load.args[0], load.args[1 + line_axis], load.args[2 - line_axis], load.strides[line_axis],
+          x.lines,  x.length,     x.panel * x.per()};
+}
+
 /// Decides whether there is a producer. Returns why not.
 std::string Renderer::choose_producer(const Uses& uses) {
   if (variant_.segments > 1) return "one launch has several segments";
@@ -52,7 +60,7 @@ std::string Renderer::choose_producer(const Uses& uses) {
     for (const Value v : found->second.loads) {
       const Operand& x = copied_tiles_.at(v);
       known = known && std::all_of(x.load->args.begin(), x.load->args.end(), from_outside);
-      if (!box_of(uses, x, why)) return why;
+      if (!box_of(uses, boxed_tile(x), why)) return why;
       now.emplace_back(x.offset, x.bytes());
     }
     if (!known) return "what a loop copies depends on what the program computes";
@@ -63,11 +71,19 @@ std::string Renderer::choose_producer(const Uses& uses) {
   return "";
 }
 
+/// Returns the number of a matrix among those that the entry gets.
+int Renderer::number_of(const TensorCopy& map) {
+  const auto known = std::find(maps_.begin(), maps_.end(), map);
+  const auto number = static_cast<int>(known - maps_.begin());
+  if (known == maps_.end()) maps_.push_back(map);
+  return number;
+}
+
 /// Gives what a producer copies its mbarriers and matrices.
 void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
-  if (!producer_) return;
+  if (!producer_) return box_stores_.clear();
   persistent_ = kernel_.locals.empty();
   for (const auto& [loop, ring] : rings_of_loops_) {
     int number = 0;
@@ -75,18 +91,25 @@ void Renderer::find_producer(const Uses& uses) {
       for (auto& [result, product] : products_)
         for (Operand* x : {&product.a, &product.b}) {
           if (!x->load || x->load->results[0] != v) continue;
-          x->box = *box_of(uses, *x, no_producer_);
+          x->box = *box_of(uses, boxed_tile(*x), no_producer_);
           const TensorCopy map{
               x->load->ref, x->dtype,      x->load->strides[x->lines_last ? 1 : 0], x->lines, x->panel * x->per(),
               x->box.lines, x->box.columns};
-          const auto known = std::find(maps_.begin(), maps_.end(), map);
-          x->barrier = number, x->map = static_cast<int>(known - maps_.begin());
-          if (known == maps_.end()) maps_.push_back(map);
+          x->barrier = number, x->map = number_of(map);
           copied_tiles_[v] = *x;
         }
       ++number;
     }
     barriers_ = number;
+  }
+  for (auto& [inst, store] : box_stores_) {
+    const Dtype dtype = dtype_of(inst->ref);
+    store.map = number_of({inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines,
+                           store.box.columns});
+  }
+  if (!box_stores_.empty()) {
+    box_store_offset_ = (stage_bytes_ + 1023) / 1024 * 1024;
+    stage_bytes_ = box_store_offset_ + box_store_bytes * 2 * warpgroups_;
   }
   barrier_offset_ = stage_bytes_;
   stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages;
@@ -130,6 +153,7 @@ void Renderer::begin_producer() {
   add("return;");
   close();
   if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
+  if (!box_stores_.empty()) add("u32 stored = 0;");
   add("int slot = 0;");
   add("u32 phase = 0;");
   shared_end_ = std::string::npos;

@@ -342,6 +342,20 @@ FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
                : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier)
                : "memory");
 }
+// TMA copies a box from shared memory into a matrix, and cuts off what lies outside. Who has committed such copies waits
+// until all but the last `Left` groups of them have been read. Threads of a warpgroup meet at a barrier of their own.
+FN void store_box(const TensorMap* map, u32 from, int x, int y) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];"
+               :
+               : "l"(map), "r"(from), "r"(x), "r"(y)
+               : "memory");
+}
+FN void commit_stores() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
+template <int Left>
+FN void wait_stores() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(Left) : "memory");
+}
+FN void meet_warpgroup() { asm volatile("bar.sync %0, 128;" : : "r"(8 + ((int)threadIdx.x >> 7)) : "memory"); }
 // Warps of a group give registers back, or take them.
 template <int Registers>
 FN void fewer_registers() {

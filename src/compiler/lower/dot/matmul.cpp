@@ -3,6 +3,7 @@
 // The program then loads panels of the tile, adds bias and residual, applies the activation and stores. Sums are
 // float32 in the target's order: the bits are the same in every run, but differ from those of the other forms.
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "compiler/lower/dot/dot.h"
@@ -19,7 +20,7 @@ namespace {
 // Rows of tiles that alternate, so that programs that run at the same time read less than the L2 holds.
 constexpr int64_t tiles_of_group = 4;
 
-constexpr int64_t columns_of_part = 32;
+constexpr int64_t columns_of_part = 64;  // two lines of float32, one of 16 bits in shared memory
 
 /// Returns the axis along which elements of the arrays of a prologue follow each other: rows, where an array that has
 /// both axes lies so, and none along the depth.
@@ -104,7 +105,7 @@ void DotLowering::matmul_form(bool exchanged) {
       exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
   // Parts of the columns: an epilogue has registers for few elements beside the sums.
   const bool parts = plan_.epilogue.steps.size() > 1 && cx_.target.machine().whole_rows_of_products();
-  const int64_t part = parts ? std::min(columns_of_part, bn) : bn;
+  const int64_t part = parts ? std::gcd(columns_of_part, bn) : bn;
   for (int64_t at = 0; at < bn; at += part) {
     const Value c = part == bn ? sums : b_.slice(sums, {0, static_cast<int>(at)}, {bm, part}, {1, 1});
     const Value column = b_.add(c0, b_.index(at)),

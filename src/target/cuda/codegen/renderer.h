@@ -41,9 +41,6 @@ struct ChunkSource {
 /// The loop of a block over its programs, where blocks stay on their SMs.
 inline constexpr std::string_view each_program = "for (i64 program = first; program < grid; program += gridDim.x)";
 
-/// Bytes of a box that TMA stores: 64 rows of 128 bytes. A warpgroup has two.
-inline constexpr int64_t box_store_bytes = 8192;
-
 struct Strided;  // general/index.h
 
 /// Returns the text of an element's position along each axis of a tile with two axes or more.
@@ -306,8 +303,11 @@ class Renderer {
   std::string empty(const Operand& operand, const std::string& slot) const;
   void find_box_stores(const Uses& uses);
   bool exchanges(const Uses& uses) const;
+  void place_boxes();
+  bool boxes_at_once() const;
   // general/render_stores.cpp
   bool store_boxes(const Inst& inst);
+  void write_box(const Inst& inst, const std::string& from, int64_t across);
   void finish_stores();
   bool store_fragments(const Inst& inst);
   // general/render_products.cpp
@@ -450,6 +450,7 @@ class Renderer {
   std::map<const Inst*, Ring> rings_of_loops_;
   std::map<const Inst*, BoxStore> box_stores_;
   int64_t box_store_offset_ = 0;  // among the stages
+  int box_spaces_ = 0;            // of a warpgroup, for boxes that are on their way
   int64_t exchanged_bytes_ = 0;   // of the exchange space, beside stages, about
   std::map<const Inst*, Ring> early_;  // what loops load into registers ahead, to compute operands from
   std::set<Value> early_loads_;

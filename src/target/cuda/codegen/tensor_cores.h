@@ -70,11 +70,12 @@ struct BoxedTile {
   int64_t pitch, lines, length, across;
 };
 
-/// A store of a tile of fragments that TMA copies from shared memory while warpgroups go on: boxes of 64 rows by `panel`
-/// chunks.
+/// A store of a tile of fragments that TMA copies from shared memory while warpgroups go on: boxes of 64 rows by 128
+/// bytes.
 struct BoxStore {
+  static constexpr int64_t panel = 8, bytes = 8192;  // chunks of a line, bytes of a box
   Box box;
-  int64_t panel = 8;
+  int boxes = 0;  // of a warpgroup
   int map = -1;
 };
 

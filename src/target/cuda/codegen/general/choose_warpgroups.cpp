@@ -89,7 +89,7 @@ bool Renderer::registers_for_two() const {
 int64_t Renderer::bytes_of_stages() const {
   constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10;  // of each block
   if (warpgroups_ == 0) return of_two_blocks;
-  const int64_t stored = box_stores_.empty() ? 0 : 2 * box_store_bytes * warpgroups_;
+  const int64_t stored = box_stores_.empty() ? 0 : 2 * BoxStore::bytes * warpgroups_;
   return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored;
 }
 

@@ -172,8 +172,8 @@ std::optional<BoxStore> Renderer::box_store_of(const Uses& uses, const Inst& i) 
   if (!whole || !known || i.strides[1] != 1 || i.strides[0] % per != 0) return std::nullopt;
   BoxStore out;
   const int64_t chunks = held->second.columns / per;
-  out.panel = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : chunks % 2 == 0 ? 2 : 0;
-  if (out.panel == 0) return std::nullopt;
+  if (chunks % out.panel != 0) return std::nullopt;
+  out.boxes = static_cast<int>(held->second.row_fragments() * (chunks / out.panel));
   std::string why;
   const BoxedTile tile{i.ref,        i.args[1], i.args[2],      i.args[3],
                        i.strides[0], 64,        held->second.columns, out.panel * per};
@@ -181,6 +181,27 @@ std::optional<BoxStore> Renderer::box_store_of(const Uses& uses, const Inst& i) 
   if (!box) return std::nullopt;
   out.box = *box;
   return out;
+}
+
+/// Gives boxes that are stored their matrices, and their spaces behind the stages: as many as there is room for.
+void Renderer::place_boxes() {
+  if (box_stores_.empty()) return;
+  int64_t most = 2;
+  for (auto& [inst, store] : box_stores_) {
+    const Dtype dtype = dtype_of(inst->ref);
+    most = std::max<int64_t>(most, store.boxes);
+    store.map = number_of({inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines,
+                           store.box.columns});
+  }
+  box_store_offset_ = (stage_bytes_ + 1023) / 1024 * 1024;
+  const int64_t of_space = BoxStore::bytes * warpgroups_, left = bytes_of_stages() - box_store_offset_;
+  box_spaces_ = static_cast<int>(std::clamp<int64_t>(2 + left / of_space, 2, most));
+  stage_bytes_ = box_store_offset_ + box_spaces_ * of_space;
+}
+
+/// Returns whether warpgroups write all boxes of a store before TMA copies them; else one after the other.
+bool Renderer::boxes_at_once() const {
+  return std::all_of(box_stores_.begin(), box_stores_.end(), [&](const auto& x) { return x.second.boxes <= box_spaces_; });
 }
 
 /// Returns whether two stores to an array surely have no element in common: their tiles begin in the same row, and one

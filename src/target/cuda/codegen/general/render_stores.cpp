@@ -64,38 +64,51 @@ bool Renderer::store_fragments(const Inst& inst) {
   return true;
 }
 
-/// Renders the store of a tile of fragments by TMA: a warpgroup writes 64 rows of at most 128 bytes to shared memory, and
-/// goes on while they are copied from there. It has two spaces, which it uses in turns. False: it is stored otherwise.
+/// Renders the store of a tile of fragments by TMA: a warpgroup writes boxes of 64 rows of 128 bytes to shared memory,
+/// and goes on while they are copied from there. False: it is stored otherwise.
 bool Renderer::store_boxes(const Inst& inst) {
   const auto found = box_stores_.find(&inst);
   if (found == box_stores_.end()) return false;
   const BoxStore& store = found->second;
   const Layout s = layout_of(inst.args[0]);
-  const int64_t size = dtype_of(inst.ref).size(), across = store.panel * 16 / size;
-  const TensorCopy& map = maps_[static_cast<size_t>(store.map)];
-  const std::string pair = fmt::format("W{}", size * 2), from = in_array(inst.args[0], memory_type(inst.ref), s.registers());
+  const int64_t size = dtype_of(inst.ref).size(), across = store.panel * 16 / size, down = s.row_fragments();
+  const bool at_once = boxes_at_once();
+  const std::string from = in_array(inst.args[0], memory_type(inst.ref), s.registers());
+  const std::string each_box = fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", down,
+                                           s.columns / across);
+  const auto wait = [&](int left) { add(fmt::format("if ((t & 127) == 0) wait_stores<{}>();", left)); };
   open("");
   add(fmt::format("const i64 first = {};", at(inst.args[1])));
-  add(fmt::format("const int {};", first_of(store.box, map.pitch)));
-  open(fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", s.row_fragments(), s.columns / across));
-  add(fmt::format("const u32 space = {} + (stored ^= {});", box_store_offset_, box_store_bytes));
-  add(fmt::format("u8* const own = stages + space + (t >> 7) * {};", 2 * box_store_bytes));
-  add("if ((t & 127) == 0) wait_stores<1>();");
-  add("meet_warpgroup();");
-  open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", across / 8));
-  add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
-  add(fmt::format("*({0}*)(own + in_panels<64, {1}>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte % 16) = "
-                  "((const {0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
-                  pair, store.panel, from, s.column_fragments(), across / 8));
+  add(fmt::format("const int {};", first_of(store.box, maps_[static_cast<size_t>(store.map)].pitch)));
+  add(fmt::format("u8* const spaces = stages + {} + (t >> 7) * {};", box_store_offset_, box_spaces_ * BoxStore::bytes));
+  if (at_once) wait(0), add("meet_warpgroup();");
+  open(each_box);
+  if (at_once) add(fmt::format("space = i * {} + g;", s.columns / across));
+  else wait(box_spaces_ - 1), add("meet_warpgroup();");
+  write_box(inst, from, across);
+  if (!at_once) add("fence_for_wgmma();"), add("meet_warpgroup();");
+  else close(), add("fence_for_wgmma();"), add("meet_warpgroup();"), open(each_box);
+  add(fmt::format("if ((t & 127) == 0) store_box(map{}, shared_address(spaces) + {} * {}, column + g * {}, line + (i * {} "
+                  "+ (t >> 7)) * 64){};",
+                  store.map, at_once ? fmt::format("(i * {} + g)", s.columns / across) : "space", BoxStore::bytes, across,
+                  warpgroups_, at_once ? "" : ", commit_stores()"));
+  if (!at_once) add(fmt::format("space = space == {} ? 0 : space + 1;", box_spaces_ - 1));
   close();
-  add("fence_for_wgmma();");
-  add("meet_warpgroup();");
-  add(fmt::format("if ((t & 127) == 0) store_box(map{}, shared_address(own), column + g * {}, line + (i * {} + (t >> 7)) * "
-                  "64), commit_stores();",
-                  store.map, across, warpgroups_));
-  close();
+  if (at_once) add("if ((t & 127) == 0) commit_stores();");
   close();
   return true;
+}
+
+/// Renders the writes of a box to its space: row block i of a warpgroup, columns g.
+void Renderer::write_box(const Inst& inst, const std::string& from, int64_t across) {
+  const Layout s = layout_of(inst.args[0]);
+  const int64_t size = dtype_of(inst.ref).size();
+  open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", across / 8));
+  add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
+  add(fmt::format("*(W{0}*)(spaces + space * {1} + swizzled<8>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte "
+                  "% 16) = ((const W{0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
+                  size * 2, BoxStore::bytes, from, s.column_fragments(), across / 8));
+  close();
 }
 
 /// Waits until TMA has read what programs have stored.

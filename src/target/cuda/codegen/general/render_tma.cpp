@@ -102,15 +102,7 @@ void Renderer::find_producer(const Uses& uses) {
     }
     barriers_ = number;
   }
-  for (auto& [inst, store] : box_stores_) {
-    const Dtype dtype = dtype_of(inst->ref);
-    store.map = number_of({inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines,
-                           store.box.columns});
-  }
-  if (!box_stores_.empty()) {
-    box_store_offset_ = (stage_bytes_ + 1023) / 1024 * 1024;
-    stage_bytes_ = box_store_offset_ + box_store_bytes * 2 * warpgroups_;
-  }
+  place_boxes();
   barrier_offset_ = stage_bytes_;
   stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages;
 }
@@ -153,7 +145,7 @@ void Renderer::begin_producer() {
   add("return;");
   close();
   if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
-  if (!box_stores_.empty()) add("u32 stored = 0;");
+  if (!box_stores_.empty()) add("int space = 0;");
   add("int slot = 0;");
   add("u32 phase = 0;");
   shared_end_ = std::string::npos;

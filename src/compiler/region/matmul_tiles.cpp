@@ -49,10 +49,10 @@ double seconds_of(const target::Machine& machine, const MatmulWork& w, const Mat
 
 /// Returns the tiles that the machine has memory and registers for.
 std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWork& w) {
-  const bool tf32 = w.operands.size() == 4, any_width = machine.whole_rows_of_products() && !tf32;
+  const bool tf32 = w.operands.size() == 4, thirds = machine.whole_rows_of_products() && !tf32;
   std::vector<MatmulTile> out;
   for (const int64_t rows : {128, 64, 256})
-    for (int64_t columns = 256; columns >= 64; columns -= any_width ? 32 : columns / 2) {
+    for (int64_t columns = 256; columns >= 64; columns -= thirds ? 64 : columns / 2) {
       const MatmulTile t{rows, columns, tf32 ? 32 : 64};
       if (rows * columns > (tf32 ? 128 * 128 : 128 * 256)) continue;
       if (least_stages * stage_bytes(t, w.operands) + 2048 > machine.tensor_core_bytes(w.operands)) continue;

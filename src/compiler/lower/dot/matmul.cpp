@@ -35,11 +35,16 @@ Along contiguous_axis(const kernel::Epilogue& steps) {
 }
 
 /// Returns the work of a product, with what its epilogue reads, computes and stores for each element.
-MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t columns) {
+MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t columns, bool exchanged) {
   const auto bytes = [](Dtype t) { return static_cast<double>(t.size()); };
   const kernel::Epilogue& e = plan.epilogue;
   MatmulWork out{plan.desc.a, batches, rows, columns, plan.desc.k};
   out.bytes = bytes(plan.desc.c);
+  const auto loaded = [&](const DotPrologue& p) {
+    return p.empty() ? 0 : loaded_bytes(p.steps, 16 / plan.desc.a.size());
+  };
+  out.loaded = {loaded(plan.a_prologue), loaded(plan.b_prologue)};
+  if (exchanged) std::swap(out.loaded.a, out.loaded.b);
   for (const int step : e.stored) out.bytes += bytes(e.steps[static_cast<size_t>(step)].dtype);
   for (const kernel::EpilogueOperand& x : e.operands)
     if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
@@ -80,7 +85,7 @@ void DotLowering::matmul_form(bool exchanged) {
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
   int64_t batches = 1;
   for (int64_t n : d_.batch) batches *= n;
-  const MatmulTile tile = matmul_tiling(cx_.target.machine(), work_of(plan_, batches, rows, columns)).tile;
+  const MatmulTile tile = matmul_tiling(cx_.target.machine(), work_of(plan_, batches, rows, columns, exchanged)).tile;
   const int64_t bm = tile.rows, bn = tile.columns, depth = tile.depth;
   Value m0, n0;
   tiles(exchanged ? bn : bm, exchanged ? bm : bn, m0, n0, tiles_of_group);

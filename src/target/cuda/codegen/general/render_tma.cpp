@@ -1,8 +1,8 @@
 // Renders the producer: a thread of its own warpgroup that copies what warpgroups multiply by TMA, as far ahead as
 // there are stages. Each operand of an iteration has a pair of mbarriers a stage: full, which counts the bytes that
 // arrive, and empty, at which each warp arrives that has multiplied it. Warpgroups wait for nobody but for their
-// operands. Blocks with a producer take programs in turns where they keep no memory of their own: the producer copies
-// for the next program while warpgroups finish one.
+// operands. Blocks with a producer take programs in turns where programs keep no memory of their own and take equally
+// long: the producer copies for the next program while warpgroups finish one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 namespace weft::target::cuda {
 
 using kernel::Op;
+using kernel::Value;
 
 /// Returns whether a scalar is made outside of blocks from constants, symbols and the program's number alone, and adds
 /// what makes it.
@@ -79,12 +80,21 @@ int Renderer::number_of(const TensorCopy& map) {
   return number;
 }
 
+/// Returns whether a scalar differs from program to program.
+static bool depends_on_program(const Uses& uses, Value v) {
+  const kernel::Inst* const maker = uses.maker(v);
+  if (!maker || maker->op == Op::program_id) return true;
+  return std::any_of(maker->args.begin(), maker->args.end(), [&](Value x) { return depends_on_program(uses, x); });
+}
+
 /// Gives what a producer copies its mbarriers and matrices.
 void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
   if (!producer_) return box_stores_.clear();
-  persistent_ = kernel_.locals.empty();
+  persistent_ = kernel_.locals.empty() && std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
+                  return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
+                });
   for (const auto& [loop, ring] : rings_of_loops_) {
     int number = 0;
     for (const Value v : ring.loads) {

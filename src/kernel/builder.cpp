@@ -378,34 +378,6 @@ Value Builder::dot(Value a, Value b, Value c, DotPrecision precision) {
   return append(std::move(inst));
 }
 
-void Builder::matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b,
-                     Value k, const MatmulSchedule& schedule) {
-  Inst inst;
-  inst.op = Op::matmul;
-  inst.type = {float32, {rows, columns}};
-  inst.args = {a.offset, b.offset, a.limit, b.limit, k};
-  inst.ref = to;
-  inst.left = a.ref;
-  inst.right = b.ref;
-  inst.strides = {a.stride, a.depth_stride, b.depth_stride, b.stride, pitch};
-  inst.schedule = schedule;
-  for (const MatmulSide* side : {&a, &b}) {
-    if (!side->prologue) continue;
-    open();
-    std::vector<Value> elements;
-    for (const auto& [source, offset] : side->sources) {
-      inst.sources.push_back(source);
-      inst.sources.back().right = side == &b;
-      inst.args.push_back(offset);
-      elements.push_back(new_value({dtype(source.ref), {}}));
-    }
-    frames_.back().block.arguments = elements;
-    const Value made = side->prologue(elements);
-    inst.blocks.push_back(close({made}));
-  }
-  append(std::move(inst));
-}
-
 Value Builder::load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides,
                     std::vector<Value> limits, Number other, bool streaming) {
   Inst inst{.op = Op::load, .type = {dtype(ref), std::move(dims)}, .args = {offset}};

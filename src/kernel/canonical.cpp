@@ -42,7 +42,7 @@ class Renumbering {
     for (Value v : i.results) result.results.push_back(define(v));
     if (!i.results.empty()) result.type = i.type;
     const unsigned fields = info(i.op).fields;
-    if (i.op == Op::matmul || i.op == Op::copy_async) result.type = i.type;
+    if (i.op == Op::copy_async) result.type = i.type;
     if (fields & scalar_op_field) result.scalar_op = i.scalar_op;
     if (fields & reducer_field) result.reducer = i.reducer;
     if (fields & number_field) result.number = i.number;
@@ -50,8 +50,6 @@ class Renumbering {
     if (fields & matrices_field) result.left = i.left, result.right = i.right;
     if (fields & axis_field) result.axis = i.axis;
     if (fields & strides_field) result.strides = i.strides;
-    if (fields & schedule_field) result.schedule = i.schedule;
-    if (fields & sources_field) result.sources = i.sources;
     if (fields & streaming_field) result.streaming = i.streaming;
     if (fields & parallel_field) result.parallel = i.parallel;
     if (fields & axes_field) result.axes = i.axes;
@@ -81,16 +79,6 @@ void hash_type(Hasher& h, const Type& t) {
   hash_list(h, t.dims);
 }
 
-void hash_matmul(Hasher& h, const Inst& i) {
-  h.number(i.left).number(i.right);
-  h.number(i.schedule.depth).number(i.schedule.stages).number(i.schedule.rows).number(i.schedule.columns);
-  h.number(i.sources.size());
-  for (const MatmulSource& s : i.sources) {
-    h.number(s.ref).number(s.right).number(s.stride).number(s.depth_stride);
-    for (const Jump& jump : {s.jump, s.depth_jump}) h.number(jump.period).number(jump.by);
-  }
-}
-
 void hash_code(Hasher& h, const InlineCode& code) {
   h.text(code.name).text(code.text).text(code.constraints).text(code.header);
   h.number(code.pack).number(code.effects).number(code.shared_bytes);
@@ -117,7 +105,7 @@ void hash_block(Hasher& h, const Block& b) {
     if (i.code) hash_code(h, *i.code);
     hash_list(h, i.axes);
     h.text(i.text);
-    if (i.op == Op::matmul || i.op == Op::copy_async) hash_matmul(h, i);
+    if (i.op == Op::copy_async) h.number(i.left).number(i.right);
     hash_list(h, i.strides);
     h.number(i.blocks.size());
     for (const Block& inner : i.blocks) hash_block(h, inner);

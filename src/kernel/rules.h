@@ -27,8 +27,6 @@ bool is_ref(const Kernel& kernel, Ref ref);
 /// Returns whether the elements of a local buffer are barriers.
 bool is_barrier(const Kernel& kernel, Ref ref);
 Dtype ref_dtype(const Kernel& kernel, Ref ref);
-/// Returns the dtype of the elements of side B (`right`) or A of a matmul.
-Dtype matmul_dtype(const Kernel& kernel, const Inst& matmul, bool right);
 /// Returns the position of the first limit among the arguments of a load or store.
 size_t first_limit(Op op);
 

@@ -20,7 +20,6 @@ class Moved {
     if (i.op == Op::symbol) i.ref += symbols_;
     else i.ref = ref(i.ref);
     i.left = ref(i.left), i.right = ref(i.right);
-    for (MatmulSource& s : i.sources) s.ref = ref(s.ref);
     for (Block& b : i.blocks) {
       for (Value& v : b.arguments) v = value(v);
       for (Inst& inner : b.insts) inner = inst(std::move(inner));

@@ -90,17 +90,6 @@ enum class Op : uint8_t {
   dot,  // a […,m,k], b […,k,n], c […,m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), of
         // integers a product and a sum. a and b have one dtype and are widened to c's; float16 and bfloat16
         // accumulate in float32 and are rounded once, at the end. `precision` says what float32 operands may lose
-  matmul,   // a whole matmul in memory, for tensor cores. The float32 local buffer `ref` takes a tile:
-            // element (i, j) of type.dims, at i·pitch + j, becomes Σ_k A[i,k]·B[k,j]. Arguments: the offsets of
-            // A and B (parameters that are not written), the limits of i and j (or no_value), the extent of k; elements
-            // past them are 0. `strides`: A's along i and k, B's along k and j, the pitch. A and B are float16,
-            // bfloat16, or float32, which is rounded to TF32: 10 bits of mantissa, half away from zero. Products are
-            // exact; they are added in float32, in an order that is the target's own and the same at every run.
-            // A side may be computed (a prologue): its `left` or `right` is -1, its strides are 0, its argument is the
-            // index of its first row or column in the matrix, and a block (A's before B's) makes an element of it from
-            // one element of each of its `sources`. The block's arguments are these elements, it works on scalars
-            // alone, and yields the element in the dtype of the other side. The arguments end with the sources'
-            // offsets. Elements past the limits and past k are 0, whatever the block makes of anything
   load,     // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
   store,    // value, offset, limits
   gather,   // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
@@ -171,41 +160,22 @@ struct Block {
 /// The buffer of a memory access: a parameter of the kernel (0, 1, …) or a local scratch buffer (params.size() + k).
 using Ref = int32_t;
 
-/// The schedule of a matmul: K slices of `depth`, `stages` of them in flight or in use; a warp computes `rows` by
-/// `columns` of the tile.
-struct MatmulSchedule {
-  int depth = 32, stages = 3, rows = 64, columns = 64;
-  friend bool operator==(const MatmulSchedule&, const MatmulSchedule&) = default;
-};
-
-/// An array that a computed side of a matmul reads. Element (i, k) of the side, i counted from the matrix's first row
-/// (of B its first column), is made from the element at offset + i·stride + k·depth_stride, with what the jumps add.
-struct MatmulSource {
-  Ref ref = -1;
-  bool right = false;  // it belongs to B
-  int64_t stride = 0, depth_stride = 0;
-  Jump jump = {}, depth_jump = {};
-  friend bool operator==(const MatmulSource&, const MatmulSource&) = default;
-};
-
 struct Inst {
   Op op = Op::yield;
-  Type type = {};                   // of the (first) result; matmul: of its tile
+  Type type = {};                   // of the (first) result
   std::vector<Value> results = {};  // one, except loop (its carried values), when (its values) and the effects (none)
   std::vector<Value> args = {};
   ScalarOp scalar_op = ScalarOp::add;
   Reducer reducer = Reducer::sum;
   Number number =
       {};        // constant; load and gather: the value of what the limit or mask leaves out; prefetch, alloc: elements
-  Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; matmul: where to; symbol: its number
-  Ref left = -1, right = -1;       // matmul: A and B; copy_async: from where, and its barrier
+  Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
+  Ref left = -1, right = -1;       // copy_async: from where, and its barrier
   int axis = 0;                    // cat, reduce, scan, take, sort; shift: by how many lanes; exchange: the bits that
                                    // change; extract: the lane
   std::vector<int64_t> axes = {};  // permute; slice: where it begins; roles: warps
   std::vector<int64_t> strides = {};       // load, store: elements between neighbours along each tile axis; slice: the
-                                           // steps; matmul, copy_async: as they say; roles: registers
-  MatmulSchedule schedule = {};            // matmul
-  std::vector<MatmulSource> sources = {};  // matmul: what its computed sides read, A's before B's
+                                           // steps; copy_async: as it says; roles: registers
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
                            // read once, and the load must not be delayed
   bool parallel = false;   // loop: its iterations may run concurrently. Such loops are outermost, have equally many
@@ -218,11 +188,8 @@ struct Inst {
   std::shared_ptr<const InlineCode> code = {};   // inline_code, source
   std::string text = {};                         // print, assert_
   int32_t line = 0;                              // where the user wrote it: a number in Kernel::lines; not hashed
-  std::vector<Block> blocks = {};  // loop, when, branch, while_loop, matmul; reduce and scan by a function
+  std::vector<Block> blocks = {};  // loop, when, branch, while_loop; reduce and scan by a function
 };
-
-/// Returns the block that computes side B (`right`) or A of a matmul; null where the side lies in memory as it is.
-const Block* computed_side(const Inst& matmul, bool right);
 
 /// Returns the values that an instruction reads: its arguments, and values from outside that its blocks use.
 std::vector<Value> reads(const Inst& inst);
@@ -338,20 +305,6 @@ class Builder {
   Value exchange(Value v, int64_t bits);
   Value extract(Value v, int64_t lane);
   Value dot(Value a, Value b, Value c, DotPrecision precision = DotPrecision::exact);
-  /// One side of a matmul: its strides along i (or j) and along k, and the limit of i (or j). Of a computed side
-  /// `offset` is the index of its first row, `sources` what it reads with the offsets of these arrays, and `prologue`
-  /// makes an element of it from one of each.
-  struct MatmulSide {
-    Ref ref = -1;
-    Value offset = no_value;
-    int64_t stride = 0, depth_stride = 0;
-    Value limit = no_value;
-    std::vector<std::pair<MatmulSource, Value>> sources = {};
-    std::function<Value(const std::vector<Value>&)> prologue = {};
-  };
-  void matmul(Ref to, int64_t rows, int64_t columns, int64_t pitch, const MatmulSide& a, const MatmulSide& b, Value k,
-              const MatmulSchedule& schedule);
-
   /// `limits[k]`: elements of tile axis k that exist (no_value: all of them); lanes past it load `other` and store
   /// nothing.
   Value load(Ref ref, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides,

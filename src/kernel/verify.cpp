@@ -111,7 +111,7 @@ class Verifier {
       const bool parallel = inst.op == Op::loop && inst.parallel;
       if (parallel) iterations(inst, outermost);
       const Access access = info(inst.op).access;
-      wrote_ = wrote_ || (!in_iteration_ && inst.op != Op::matmul && !is_local(kernel_, inst.ref) &&
+      wrote_ = wrote_ || (!in_iteration_ && !is_local(kernel_, inst.ref) &&
                           (access == Access::writes || access == Access::updates));
       if (parallel) in_iteration_ = true;
       nested(inst);
@@ -164,11 +164,6 @@ class Verifier {
       }
       in_roles_ = false;
     }
-    if (inst.op == Op::matmul)
-      for (const Block& b : inst.blocks) {
-        block(b, {Type{matmul_dtype(kernel_, inst, &b == computed_side(inst, true)), {}}}, false);
-        lane_by_lane(b, {});
-      }
     if (inst.op != Op::loop) return;
     if (by_constant_.size() < kernel_.types.size()) collect_constants(kernel_.body);
     const int64_t step = by_constant_[static_cast<size_t>(inst.args[2])];
@@ -178,8 +173,7 @@ class Verifier {
     block(inst.blocks[0], carried, false);
   }
 
-  /// Checks the block of a condition with results: no lane may depend on whether the block runs for another lane. The
-  /// block of a matmul's side is one lane of it.
+  /// Checks the block of a condition with results: no lane may depend on whether the block runs for another lane.
   void lane_by_lane(const Block& b, const std::vector<int64_t>& dims) const {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::constant || inst.op == Op::yield) continue;
@@ -187,11 +181,10 @@ class Verifier {
       const bool lanes = inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || splat ||
                          (inst.op == Op::when && !inst.results.empty());
       if (!lanes)
-        refuse(&inst,
-               "the block of a condition with values, or of a matmul, works lane by lane, on nothing but values");
+        refuse(&inst, "the block of a condition with values works lane by lane, on nothing but values");
       for (Value v : inst.results)
         if (const Type& t = kernel_.types[static_cast<size_t>(v)]; t.rank() != 0 && t.dims != dims)
-          refuse(&inst, "in the block of a condition with values all tiles have its shape, in that of a matmul none");
+          refuse(&inst, "in the block of a condition with values all tiles have its shape");
     }
   }
 

@@ -40,7 +40,7 @@ struct Machine {
   double bandwidth = 0;       // of memory, bytes per second
   double launch_seconds = 0;  // from one launch to the next
   PeakFlops peak;
-  bool tensor_cores = false;  // kernel::Op::matmul maps to its own instructions
+  bool tensor_cores = false;  // of which products of tiles are made
 
   /// Returns the number of lanes of a tile for elements of `bytes` bytes.
   int64_t lanes(int64_t bytes) const;

@@ -38,14 +38,14 @@ class VerticalFusion {
   }
 
  private:
-  /// Returns whether a step is a launch of one program that can take in another one. Parallel loops and matmuls can
-  /// not: their blocks have a shape of their own. Kernels of users keep their names.
+  /// Returns whether a step is a launch of one program that can take in another one. Parallel loops
+  /// cannot, nor products on tensor cores: their blocks have a shape of their own. Kernels of users keep their names.
   bool is_single(const Step& step) const {
     if (step.kind != Step::Kind::launch || step.of_user || step.segments.size() != 1 || step.segments[0].grid != 1)
       return false;
-    const std::vector<kernel::Inst>& all = plan_.kernels[step.kernel].body.insts;
-    return std::none_of(all.begin(), all.end(),
-                        [](const kernel::Inst& i) { return i.parallel || i.op == kernel::Op::matmul; });
+    const kernel::Kernel& k = plan_.kernels[step.kernel];
+    return !k.any_size &&
+           std::none_of(k.body.insts.begin(), k.body.insts.end(), [](const kernel::Inst& i) { return i.parallel; });
   }
 
   /// Makes `second` a part of the launch before it. Returns whether it fits.

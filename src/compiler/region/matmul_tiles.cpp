@@ -77,7 +77,8 @@ MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& w) 
       const int64_t room = machine.tensor_core_bytes(w.operands) - reserved_bytes;
       t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w.operands)));
     }
-    best = {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns)};
+    best = {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns),
+            seconds};
     least = seconds;
   }
   return best;

@@ -29,7 +29,8 @@ struct MatmulWork {
 
 struct MatmulTiling {
   MatmulTile tile;
-  double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
+  double share = 0;    // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
+  double seconds = 0;  // predicted
 };
 
 /// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the

@@ -1,5 +1,5 @@
 #pragma once
-// Splits long reductions, cumulative reductions and attention with few results, so that there are programs for the
+// Splits long reductions, cumulative reductions, products and attention with few results, so that there are programs for the
 // whole machine: parts are computed independently, then combined. The parts depend on shapes (of symbolic lengths on
 // the bound) and the kind of machine alone, so the bits do too.
 #include "compiler/ir/ir.h"
@@ -30,6 +30,11 @@ bool enough_beside_rows(int64_t parts, int64_t each, int64_t columns);
 /// Splits cumulative reductions along an axis into chunks, which are then combined with the total of all chunks before
 /// them. Totals of 16-bit and 8-bit floats are float32.
 Ir split_cumulative(Ir ir);
+
+/// Splits the contracted axis of products on tensor cores (`tf32`: of float32 too) whose results have few tiles, as the
+/// weight gradients of narrow layers: parts are products with float32 results, which are then summed. For code that is
+/// generated: libraries divide such products themselves.
+Ir split_dots(Ir ir, const target::Machine& machine, bool tf32);
 
 /// Replaces each attention region of one query over many keys by two nodes: splits of the keys (split-KV, flash
 /// decoding) and their combination, weighted by the softmax of their logsumexps. `attrs.integers` holds the kind of

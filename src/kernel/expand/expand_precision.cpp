@@ -54,21 +54,10 @@ class Walk {
         continue;
       }
       if (inst->op == Op::yield) continue;  // of a block: see the instruction that it belongs to
-      if (inst->op == Op::matmul) sides(*inst);
-      else
-        for (const Block& inner : inst->blocks) whole(inner);
+      for (const Block& inner : inst->blocks) whole(inner);
       const Precision wanted = of_arguments(*inst);
       for (Value v : inst->args)
         if (v != no_value) seen_[static_cast<size_t>(v)] = std::max(seen_[static_cast<size_t>(v)], wanted);
-    }
-  }
-
-  /// What a computed side of a matmul yields is seen as the element that is multiplied.
-  void sides(const Inst& inst) {
-    for (const Block& b : inst.blocks) {
-      const Value made = b.insts.back().args[0];
-      raise(made, precision_of(kernel_.types[static_cast<size_t>(made)].dtype));
-      block(b);
     }
   }
 
@@ -146,7 +135,6 @@ class Rounded {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::loop) loop(inst);
       else if (inst.op == Op::when) when(inst);
-      else if (inst.op == Op::matmul) sides(inst);
       else if (inst.results.size() == 1) {
         fixed_[static_cast<size_t>(inst.results[0])] =
             inst.op == Op::constant || (inst.op == Op::broadcast && is(fixed_, inst.args[0]));

@@ -55,7 +55,6 @@ class Interpreter : public FiberRunner {
       case Op::store: return store(inst);
       case Op::scatter:
       case Op::atomic_add: return scatter(inst);
-      case Op::matmul: return matmul(inst);
       case Op::prefetch: return;
       case Op::alloc: return memory_.poison(inst.ref);
       case Op::copy_async: return copy_async(inst);
@@ -141,50 +140,6 @@ class Interpreter : public FiberRunner {
     if (!(t == from.dtype))
       for (Number& n : out[0]) n = round_to(n, from.dtype);
     define(inst.results, std::move(out));
-  }
-
-  /// Returns an operand of a matmul as a dense matrix of rows (of B columns) by k, rounded as tensor cores read it.
-  std::vector<float> side(const Inst& inst, bool right, int64_t k) {
-    int64_t lines = inst.type.dims[right ? 1 : 0];
-    std::vector<float> out(static_cast<size_t>(lines * k), 0.f);
-    if (const Value limit = inst.args[right ? 3 : 2]; limit != no_value) lines = std::min(lines, whole(limit));
-    const bool tf32 = matmul_dtype(kernel_, inst, right) == float32, computed = computed_side(inst, right) != nullptr;
-    const int64_t first = whole(inst.args[right ? 1 : 0]), stride = inst.strides[right ? 3 : 0],
-                  depth_stride = inst.strides[right ? 2 : 1];
-    for (int64_t i = 0; i < lines; ++i)
-      for (int64_t d = 0; d < k; ++d) {
-        const Number n = computed ? element(inst, right, first + i, d)
-                                  : memory_.load(right ? inst.right : inst.left, first + i * stride + d * depth_stride);
-        const auto v = static_cast<float>(n.f);
-        out[static_cast<size_t>(i * k + d)] = tf32 ? float_to_tf32(v) : v;
-      }
-    return out;
-  }
-
-  /// Computes an element of a side from one of each of its sources.
-  Number element(const Inst& inst, bool right, int64_t i, int64_t k) {
-    const Block& body = *computed_side(inst, right);
-    auto argument = body.arguments.begin();
-    for (size_t n = 0; n < inst.sources.size(); ++n) {
-      const MatmulSource& s = inst.sources[n];
-      if (s.right != right) continue;
-      const int64_t at =
-          whole(inst.args[5 + n]) + i * s.stride + s.jump.at(i) + k * s.depth_stride + s.depth_jump.at(k);
-      values_[static_cast<size_t>(*argument++)] = {memory_.load(s.ref, at)};
-    }
-    return tile(block(body)[0])[0];
-  }
-
-  void matmul(const Inst& inst) {
-    const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], k = std::max<int64_t>(0, whole(inst.args[4]));
-    const auto a = side(inst, false, k), b = side(inst, true, k);
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j) {
-        float sum = 0;
-        for (int64_t d = 0; d < k; ++d)
-          sum = std::fma(a[static_cast<size_t>(i * k + d)], b[static_cast<size_t>(j * k + d)], sum);
-        memory_.store(inst.ref, i * inst.strides[4] + j, Number::of_real(sum));
-      }
   }
 
   /// Calls visit(lane, address) for each lane of a load's or store's tile that is within the limits.

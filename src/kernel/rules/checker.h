@@ -60,9 +60,6 @@ struct Rules {
   void broadcast();
   void reshape();
   void dot();
-  void matmul();
-  bool parameter(Ref ref);
-  bool computed(bool right);
   void slice(const Type& tile);
   void indexed(const Type& tile, size_t index);
   void loop();

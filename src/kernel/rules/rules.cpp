@@ -19,8 +19,7 @@ unsigned fields_set(const Inst& inst) {
          bit(!(inst.number == none.number), number_field) | bit(inst.ref != none.ref, ref_field) |
          bit(inst.left != none.left || inst.right != none.right, matrices_field) |
          bit(inst.axis != none.axis, axis_field) | bit(!inst.strides.empty(), strides_field) |
-         bit(!(inst.schedule == none.schedule), schedule_field) | bit(inst.streaming, streaming_field) |
-         bit(inst.parallel, parallel_field) | bit(!inst.sources.empty(), sources_field) |
+         bit(inst.streaming, streaming_field) | bit(inst.parallel, parallel_field) |
          bit(!inst.axes.empty(), axes_field) | bit(inst.reverse, reverse_field) |
          bit(inst.precision != none.precision, precision_field) | bit(!inst.text.empty(), text_field) |
          bit(inst.lane_op != none.lane_op, lane_op_field) | bit(!(inst.ordering == none.ordering), ordering_field) |
@@ -44,9 +43,6 @@ bool Rules::shape_of_inst() {
     require(kernel.types[static_cast<size_t>(inst.results[0])] == inst.type, "the type differs from the result's");
   for (Value v : inst.results) type(kernel.types[static_cast<size_t>(v)]);
   require((fields_set(inst) & ~row.fields) == 0, "a field is set that the instruction does not read");
-  if (inst.op == Op::matmul)
-    return require(inst.blocks.size() == size_t{inst.left < 0} + size_t{inst.right < 0},
-                   "a block for each computed side is wanted");
   if (inst.op == Op::roles)
     return require(!inst.blocks.empty() && inst.blocks.size() == inst.axes.size(), "a body for each role is wanted");
   if (row.blocks < 0) return require(inst.blocks.size() <= 1, "one body at most is wanted");
@@ -127,70 +123,6 @@ void Rules::dot() {
               a.dims[rank - 1] == b.dims[rank - 2],
           "the shapes are not [m,k] [k,n] [m,n]");
   require(inst.type == c, "the result's type is not the accumulator's");
-}
-
-/// Requires that a matmul reads a parameter that nobody writes.
-bool Rules::parameter(Ref ref) {
-  const auto params = static_cast<Ref>(kernel.params.size());
-  return require(ref >= 0 && ref < params && !kernel.params[static_cast<size_t>(ref)].written,
-                 "the operands are parameters that nobody writes");
-}
-
-/// The block of a computed side: an argument for each array that it reads, and one result.
-bool Rules::computed(bool right) {
-  const Block& body = *computed_side(inst, right);
-  std::vector<const MatmulSource*> sources;
-  for (const MatmulSource& s : inst.sources)
-    if (s.right == right) sources.push_back(&s);
-  if (!require(!sources.empty() && body.arguments.size() == sources.size(),
-               "a computed side's block takes an element of each of its sources"))
-    return false;
-  const auto exists = [&](Value v) { return v >= 0 && static_cast<size_t>(v) < kernel.types.size(); };
-  for (size_t k = 0; k < sources.size(); ++k) {
-    if (!parameter(sources[k]->ref)) return false;
-    const Value v = body.arguments[k];
-    require(exists(v) && kernel.types[static_cast<size_t>(v)] == Type{ref_dtype(kernel, sources[k]->ref), {}},
-            "a computed side's block takes an element of each of its sources");
-    require(sources[k]->jump.period >= 0 && sources[k]->depth_jump.period >= 0, "a jump's period is not negative");
-  }
-  const std::vector<Value> yields = body.insts.empty() ? std::vector<Value>{} : body.insts.back().args;
-  require(inst.strides[right ? 3 : 0] == 0 && inst.strides[right ? 2 : 1] == 0, "a computed side has no strides");
-  return require(yields.size() == 1 && exists(yields[0]) && kernel.types[static_cast<size_t>(yields[0])].rank() == 0,
-                 "a computed side's block yields one scalar");
-}
-
-void Rules::matmul() {
-  if (inst.args.size() != 5 + inst.sources.size() || inst.strides.size() != 5)
-    return void(require(false, "five arguments, one for each source, and five strides are wanted"));
-  for (size_t k = 0; k < inst.args.size(); ++k)
-    require((absent(k) && (k == 2 || k == 3)) || (!absent(k) && int64_scalar(k)),
-            "offsets, limits and the depth are int64 scalars");
-  for (size_t k = 1; k < inst.sources.size(); ++k)
-    require(!inst.sources[k - 1].right || inst.sources[k].right, "A's sources come before B's");
-  for (const MatmulSource& s : inst.sources)
-    require((s.right ? inst.right : inst.left) < 0, "a source belongs to a computed side");
-  if (!(inst.left < 0 ? computed(false) : parameter(inst.left))) return;
-  if (!(inst.right < 0 ? computed(true) : parameter(inst.right))) return;
-  const Dtype t = matmul_dtype(kernel, inst, false);
-  require((t == float16 || t == bfloat16 || t == float32) && matmul_dtype(kernel, inst, true) == t,
-          "the operands are both float16, bfloat16 or float32");
-  const auto params = static_cast<Ref>(kernel.params.size());
-  if (!require(is_local(kernel, inst.ref) && ref_dtype(kernel, inst.ref) == float32,
-               "the result goes to a float32 local buffer"))
-    return;
-  if (!require(inst.type.dtype == float32 && inst.type.rank() == 2, "the tile is float32 with two axes")) return;
-  const int64_t rows = inst.type.dims[0], columns = inst.type.dims[1], pitch = inst.strides[4];
-  require(pitch >= columns &&
-              (rows - 1) * pitch + columns <= kernel.locals[static_cast<size_t>(inst.ref - params)].elements,
-          "the tile does not fit into the local buffer");
-  const MatmulSchedule& how = inst.schedule;
-  const auto part = [](int n, int grain, int64_t of) {
-    return n >= grain && n % grain == 0 && of % n == 0 && std::has_single_bit(static_cast<uint64_t>(of));
-  };
-  require(part(how.rows, 16, rows) && part(how.columns, 16, columns),
-          "tile and warps are powers of two, and a warp has at least 16 by 16");
-  require(how.stages >= 2 && how.depth >= 16 && std::has_single_bit(static_cast<unsigned>(how.depth)),
-          "a piece of K is a power of two from 16 on, and there are two of them at least");
 }
 
 void Rules::loop() {
@@ -306,7 +238,6 @@ void Rules::check() {
     case Op::inline_code:
     case Op::source: return inline_code();
     case Op::dot: return dot();
-    case Op::matmul: return matmul();
     case Op::loop: return loop();
     case Op::when: return when();
     case Op::branch:
@@ -372,18 +303,6 @@ bool is_ref(const Kernel& kernel, Ref ref) {
 Dtype ref_dtype(const Kernel& kernel, Ref ref) {
   const size_t k = static_cast<size_t>(ref), params = kernel.params.size();
   return k < params ? kernel.params[k].dtype : kernel.locals.at(k - params).dtype;
-}
-
-const Block* computed_side(const Inst& matmul, bool right) {
-  if ((right ? matmul.right : matmul.left) >= 0) return nullptr;
-  const size_t at = right && matmul.left < 0 ? 1 : 0;
-  return at < matmul.blocks.size() ? &matmul.blocks[at] : nullptr;
-}
-
-Dtype matmul_dtype(const Kernel& kernel, const Inst& matmul, bool right) {
-  const Block* const body = computed_side(matmul, right);
-  return body ? kernel.types.at(static_cast<size_t>(body->insts.back().args.at(0))).dtype
-              : ref_dtype(kernel, right ? matmul.right : matmul.left);
 }
 
 size_t first_limit(Op op) { return op == Op::store ? 2 : 1; }

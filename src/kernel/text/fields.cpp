@@ -56,35 +56,7 @@ Reducer read_reducer(Lexer& in) {
 
 Ref as_ref(int64_t n) { return static_cast<Ref>(n); }
 
-string write_sources(const Inst& inst) {
-  string out;
-  for (const MatmulSource& s : inst.sources)
-    out += fmt::format("{}{} {} {} {} {} {} {} {}", out.empty() ? "" : ", ", s.ref, int{s.right}, s.stride,
-                       s.depth_stride, s.jump.period, s.jump.by, s.depth_jump.period, s.depth_jump.by);
-  return out;
-}
-
-void read_sources(Lexer& in, Inst& inst) {
-  do {
-    MatmulSource s;
-    s.ref = as_ref(in.whole("a parameter", -1, INT32_MAX));
-    s.right = in.whole("a side", 0, 1) == 1;
-    for (int64_t* field :
-         {&s.stride, &s.depth_stride, &s.jump.period, &s.jump.by, &s.depth_jump.period, &s.depth_jump.by})
-      *field = in.whole("a stride or jump");
-    inst.sources.push_back(s);
-  } while (in.accept(","));
-}
-
 int read_small(Lexer& in) { return static_cast<int>(in.whole("a number", INT32_MIN, INT32_MAX)); }
-
-void read_schedule(Lexer& in, Inst& inst) {
-  MatmulSchedule& s = inst.schedule;
-  for (int* field : {&s.depth, &s.stages, &s.rows, &s.columns}) {
-    *field = read_small(in);
-    if (field != &s.columns) in.expect(",");
-  }
-}
 
 void read_matrices(Lexer& in, Inst& inst) {
   inst.left = as_ref(read_small(in));
@@ -167,13 +139,6 @@ constexpr auto table = std::to_array<FieldText>({
      [](Lexer& in, Inst& i) { i.axes = read_list(in, "an axis"); }},
     {strides_field, "stride", [](const Inst& i) { return fmt::format("{}", fmt::join(i.strides, ", ")); },
      [](Lexer& in, Inst& i) { i.strides = read_list(in, "a stride"); }},
-    {schedule_field, "schedule",
-     [](const Inst& i) {
-       const MatmulSchedule& s = i.schedule;
-       return fmt::format("{}, {}, {}, {}", s.depth, s.stages, s.rows, s.columns);
-     },
-     read_schedule},
-    {sources_field, "sources", write_sources, read_sources},
     {precision_field, "precision",
      [](const Inst& i) {
        return i.precision == DotPrecision::exact ? string()

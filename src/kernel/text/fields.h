@@ -52,7 +52,7 @@ inline bool has_number_of_dtype(Op op) {
   return op == Op::constant || op == Op::load || op == Op::gather || op == Op::copy_async;
 }
 /// Returns whether an instruction without results has the type of a tile.
-inline bool has_own_type(Op op) { return op == Op::matmul || op == Op::copy_async; }
+inline bool has_own_type(Op op) { return op == Op::copy_async; }
 
 /// Returns "f32", "bf16".
 std::string_view short_name(Dtype t);

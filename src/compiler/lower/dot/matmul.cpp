@@ -1,7 +1,7 @@
-// Matmuls on tensor cores. One instruction (kernel::Op::matmul) computes a program's tile of C: it reads both operands
-// from memory with any strides, or computes it from what it reads there (a prologue), and leaves the sums in scratch.
-// The program then loads panels of the tile, adds bias and residual, applies the activation and stores. Sums are
-// float32 in the target's order: the bits are the same in every run, but differ from those of the other forms.
+// Matmuls on tensor cores. A loop along k multiplies tiles of both operands, which it reads from memory with any strides
+// or computes from what it reads there (a prologue), as a user's kernel does; the target copies them ahead. The program
+// then computes the epilogue and stores. Sums are float32 in the target's order: the bits are the same in every run, but
+// differ from those of the other forms.
 #include <algorithm>
 #include <numeric>
 #include <type_traits>

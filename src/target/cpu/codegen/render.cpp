@@ -162,7 +162,6 @@ void Renderer::instruction(const Inst& inst) {
              {lanes_of(type(inst.args[0])) == 1 ? single(inst.args[0]) : ir_.extract(single(inst.args[0]), inst.axis)});
       return;
     case Op::dot: dot(inst); return;
-    case Op::matmul: throw_internal("cpu render", "matmul is for targets with tensor cores");
     case Op::load: load(inst); return;
     case Op::store: store(inst); return;
     case Op::gather: gather(inst); return;

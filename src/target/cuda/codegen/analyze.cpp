@@ -48,7 +48,6 @@ bool leaves_row(const kernel::Inst& inst) {
     case Op::exchange:
     case Op::extract:
     case Op::dot:
-    case Op::matmul:
     case Op::scatter:
     case Op::atomic_add:
     case Op::alloc: return true;
@@ -93,13 +92,6 @@ void Renderer::analyze(const Block& block) {
     if ((inst.op == Op::gather || inst.op == Op::scatter) &&
         in_runs(inst, std::clamp(16 / dtype_of(inst.ref).size(), 1, 8)))
       narrowest_ = std::min<int>(narrowest_, dtype_of(inst.ref).size());
-    if (inst.op == Op::matmul) {
-      const int warps = static_cast<int>(inst.type.size() / (inst.schedule.rows * inst.schedule.columns));
-      check(warps_ == 0 || warps_ == warps, "cuda render", "matmuls of one kernel with different numbers of warps");
-      warps_ = warps;
-      int64_t& ring = rings_[inst.ref];
-      ring = std::max(ring, ring_bytes(inst));
-    }
     for (const int64_t warps : inst.op == Op::roles ? inst.axes : std::vector<int64_t>{})
       warps_ += static_cast<int>(warps);
     note_pattern(inst);

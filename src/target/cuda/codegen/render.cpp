@@ -37,8 +37,7 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
     const int64_t elements = partial_rows_.contains(ref)       ? row_elements(ref)
                              : cluster_ > 1 && local.share > 0 ? local.share
                                                                : local.elements;
-    const auto ring = rings_.find(ref);
-    local_bytes_ += std::max((elements * local.dtype.size() + 15) / 16 * 16, ring == rings_.end() ? 0 : ring->second);
+    local_bytes_ += (elements * local.dtype.size() + 15) / 16 * 16;
   }
   choose_threads();
   choose_layouts();
@@ -183,9 +182,6 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::compare_exchange: return !is_local(i.ref);
     case Op::copy_async: return late(i.left);
     case Op::source: return true;
-    case Op::matmul:
-      return late(i.left) || late(i.right) ||
-             std::any_of(i.sources.begin(), i.sources.end(), [&](const auto& x) { return late(x.ref); });
     default: break;
   }
   return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const Block& b) {
@@ -229,7 +225,6 @@ void Renderer::inst(const Inst& i) {
     case Op::exchange: return exchange_lanes(i);
     case Op::extract: return extract(i);
     case Op::dot: return dot(i);
-    case Op::matmul: return matmul(i);
     case Op::load: return load(i);
     case Op::store: return store(i);
     case Op::gather: return gather(i);
@@ -337,7 +332,7 @@ void Renderer::by_warps(const Block& body) {
 
 bool Renderer::reads_scratch(const Block& block) const {
   return std::any_of(block.insts.begin(), block.insts.end(), [&](const Inst& inst) {
-    return (inst.op == Op::load && is_local(inst.ref)) || inst.op == Op::matmul ||
+    return (inst.op == Op::load && is_local(inst.ref)) ||
            std::any_of(inst.blocks.begin(), inst.blocks.end(), [&](const Block& b) { return reads_scratch(b); });
   });
 }

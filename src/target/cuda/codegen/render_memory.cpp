@@ -398,7 +398,7 @@ std::string Renderer::low_sum(Dtype t, std::span<const std::string> args) {
 static bool is_read(Op op) { return op == Op::load || op == Op::gather; }
 static bool is_written(Op op) {
   const kernel::Access access = kernel::info(op).access;
-  return op != Op::matmul && (access == kernel::Access::writes || access == kernel::Access::updates);
+  return access == kernel::Access::writes || access == kernel::Access::updates;
 }
 static bool is_write(const std::string& pattern) { return pattern.starts_with("write "); }
 

@@ -1,7 +1,7 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
-// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, render_matmul.cpp,
-// render_prologue.cpp, and those of general/, for kernels that are not basic (kernel/rules.h).
+// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, and those of
+// general/, for kernels that are not basic (kernel/rules.h).
 #include <functional>
 #include <map>
 #include <optional>
@@ -26,17 +26,6 @@ std::optional<uint32_t> filling(Number number, Dtype t);
 /// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
                      int64_t bytes, bool now = false);
-
-/// What a thread loads of an array for one chunk of a computed side: `count` elements. Element e of the chunk is made
-/// from number (e / every) % count of them.
-struct ChunkSource {
-  const kernel::MatmulSource* array = nullptr;
-  kernel::Value offset = kernel::no_value;
-  int64_t count = 0, every = 1;
-  int64_t step = 0;     // between the elements in memory
-  bool regular = true;  // they are `step` apart; else each has an address of its own
-  int64_t word = 0;     // bytes that are loaded at once; 0: single elements
-};
 
 /// The loop of a block over its programs, where blocks stay on their SMs.
 inline constexpr std::string_view each_program = "for (i64 program = first; program < grid; program += gridDim.x)";
@@ -361,29 +350,6 @@ class Renderer {
   std::vector<std::string> register_tile_position(const std::string& r) const;
   void transpose_register_tiles(const Inst& inst);
 
-  // render_matmul.cpp
-  struct MatmulSide;
-  MatmulSide matmul_side(const Inst& inst, bool right);
-  int64_t ring_bytes(const Inst& inst) const;
-  void matmul_source(const MatmulSide& s);
-  void matmul_copy(const MatmulSide& s, int64_t offset);
-  void matmul_fragments(const MatmulSide& s, int64_t offset, int warp_extent, const std::string& first);
-  bool by_warpgroups(const Inst& inst) const;
-  void matmul_by_warps(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
-  void matmul_by_warpgroups(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
-  void matmul_functions(const MatmulSide& a, const MatmulSide& b);
-  void matmul_loop(const Inst& inst, const MatmulSide& a, const MatmulSide& b);
-  void matmul(const Inst& inst);
-
-  // render_prologue.cpp
-  void computed_side(const Inst& inst, MatmulSide& s);
-  ChunkSource chunk_source(const MatmulSide& s, const kernel::MatmulSource& array, Value offset, bool begins_whole);
-  void prologue_source(const MatmulSide& s);
-  int64_t chunks_of_thread(const MatmulSide& s) const;
-  std::string prologue_guard(const MatmulSide& s, const std::string& e) const;
-  void prologue_load(const MatmulSide& s);
-  void prologue_make(const MatmulSide& s, int64_t offset);
-
   std::string symbol_;
   std::string functions_;         // of users' code, before the kernel
   int codes_ = 0;                 // of them
@@ -418,9 +384,7 @@ class Renderer {
   std::map<int64_t, Runs> runs_;  // by length
   int64_t largest_tile_ = 1;
   int64_t operations_ = 0;  // on elements of tiles, of all instructions
-  // Bytes of shared memory that a matmul's ring needs, by the local buffer of its result.
-  std::map<kernel::Ref, int64_t> rings_;
-  int warps_ = 0;                         // warps that a matmul needs
+  int warps_ = 0;                         // of the roles of a program
   bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
   bool whole_rows_ = true;                // no program branches or moves lanes but to reduce a row
   int loops_ = 0;
@@ -472,34 +436,6 @@ class Renderer {
   std::set<const Inst*> produced_;  // what the producer computes outside its loops
   std::set<std::string> forms_;     // definitions of the instructions of warpgroups
   std::vector<std::string> notes_;  // what became of each dot, for people
-};
-
-/// One operand of a matmul: A, or B with its columns as lines.
-struct Renderer::MatmulSide {
-  const char* name;
-  kernel::Ref ref;  // -1: the side is computed
-  kernel::Value start, limit;
-  Dtype dtype;
-  int64_t extent = 0, stride = 0, depth = 0, depth_stride = 0;  // along i (or j), and along k
-  bool transposed = false;                                      // lines run along the other axis, one line per k
-  bool asynchronous = false;
-  bool whole_depth = false;  // k is a multiple of `depth`
-  bool panels = false;
-  const kernel::Block* body = nullptr;  // of a computed side: what makes an element
-  std::vector<ChunkSource> sources = {};
-  bool whole_chunks = false;  // of a computed side: no chunk is cut by an edge
-
-  int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
-  int64_t lines() const { return transposed ? depth : extent; }
-  int64_t chunks() const { return (transposed ? extent : depth) / per(); }  // of a line
-  std::string position() const;  // the function that gives a chunk's offset from its line and its number
-  int64_t bytes() const { return extent * depth * dtype.size(); }
-  int64_t line_stride() const { return transposed ? depth_stride : stride; }
-  int64_t inner_stride() const { return transposed ? stride : depth_stride; }
-  /// The text of the end of lines, and of the elements within a line, in the slice that begins at `k`; empty where
-  /// nothing is cut off.
-  std::string line_end() const;
-  std::string inner_end() const;
 };
 
 }  // namespace weft::target::cuda

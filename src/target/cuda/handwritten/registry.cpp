@@ -7,6 +7,7 @@
 #include "target/cuda/handwritten/convolution/convolution.h"
 #include "target/cuda/handwritten/convolution/convolution_wgrad.h"
 #include "target/cuda/handwritten/convolution/depthwise.h"
+#include "target/cuda/handwritten/gemm.h"
 #include "target/cuda/handwritten/scatter_add_rows.h"
 
 namespace weft::target::cuda {
@@ -14,6 +15,7 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr HandwrittenKernel table[] = {
+    {"gemm", 4, "gemm.cu", match_gemm},
     {"convolution", 2, "convolution/convolution.cu", match_convolution},
     {"convolution_wgrad", 2, "convolution/convolution_wgrad.cu", match_convolution_wgrad},
     {"depthwise", 2, "convolution/depthwise.cu", match_depthwise},

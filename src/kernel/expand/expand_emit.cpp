@@ -26,11 +26,48 @@ std::vector<Inst> Emitter::close_block() {
 }
 
 void Emitter::keep(Inst inst) {
-  if (inst.op == Op::constant) constants_.emplace(inst.results.at(0), inst.number);
-  if (inst.op == Op::scalar && inst.scalar_op == ScalarOp::min)
-    for (const Value v : inst.args)
-      if (const Number* limit = constant_of(v)) limits_.emplace(inst.results.at(0), limit->real());
+  note(inst);
   scopes_.back().insts.push_back(std::move(inst));
+}
+
+/// Records what is known of an instruction's result: its number, what it is at most, and which tiles are below it.
+void Emitter::note(const Inst& inst) {
+  if (inst.op == Op::constant) constants_.emplace(inst.results.at(0), inst.number);
+  if (inst.results.empty() || inst.type.dtype != float32) return;
+  const Value v = inst.results[0];
+  const auto below = [&](Value other) {
+    const auto found = below_.find(other);
+    return found == below_.end() ? std::vector<Below>() : found->second;
+  };
+  switch (inst.op) {
+    case Op::reduce:
+      if (inst.blocks.empty() && inst.reducer == Reducer::max) below_[v] = {{inst.args[0], inst.axis, true}};
+      return;
+    case Op::reshape: {  // the axis comes back
+      const std::vector<int64_t>& dims = inst.type.dims;
+      for (const Below& b : below(inst.args[0])) {
+        std::vector<int64_t> kept = type(b.tile).dims;
+        kept[static_cast<size_t>(b.axis)] = 1;
+        if (b.gone && kept == dims) below_[v].push_back({b.tile, b.axis, false});
+      }
+      return;
+    }
+    case Op::broadcast:  // a missing axis is the first one of the result
+      for (const Below& b : below(inst.args[0]))
+        if (type(b.tile).dims == inst.type.dims && (!b.gone || b.axis == 0)) below_[v].push_back({b.tile, -1, false});
+      return;
+    case Op::scalar: break;
+    default: return;
+  }
+  if (inst.scalar_op == ScalarOp::min)
+    for (const Value arg : inst.args)
+      if (const Number* limit = constant_of(arg)) limits_.emplace(v, limit->real());
+  if (inst.scalar_op == ScalarOp::max)
+    for (const Value arg : inst.args)
+      for (const Below& b : below(arg)) below_[v].push_back(b);
+  if (inst.scalar_op == ScalarOp::sub)
+    for (const Below& b : below(inst.args[1]))
+      if (b.tile == inst.args[0] && b.axis < 0) limits_.emplace(v, 0);
 }
 
 Value Emitter::keep_once(Inst inst) {
@@ -100,6 +137,7 @@ std::vector<Value> Emitter::when(Value condition, const std::vector<Value>& othe
     types_.resize(static_cast<size_t>(first));
     constants_.erase(constants_.lower_bound(first), constants_.end());
     limits_.erase(limits_.lower_bound(first), limits_.end());
+    below_.erase(below_.lower_bound(first), below_.end());
     return *same;
   }
   for (Value v : otherwise) {

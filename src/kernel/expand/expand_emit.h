@@ -45,7 +45,8 @@ class Emitter {
     const auto found = constants_.find(v);
     return found == constants_.end() ? nullptr : &found->second;
   }
-  /// Returns whether the value is a minimum with a constant of at most `limit`.
+  /// Returns whether the value is NaN or at most `limit`: a minimum with a constant, or what is left of a tile when its
+  /// largest element, or more, is taken off.
   bool is_at_most(Value v, double limit) const {
     const auto found = limits_.find(v);
     return found != limits_.end() && found->second <= limit;
@@ -61,12 +62,21 @@ class Emitter {
   static Key key_of(const Inst& inst);
   const std::vector<Value>* known(const Key& key) const;
   Value emit(Inst inst);
+  void note(const Inst& inst);
 
   Expansion has_;
   std::vector<Type>& types_;
   std::vector<Scope> scopes_;          // innermost last
   std::map<Value, Number> constants_;  // for casts of constants
-  std::map<Value, double> limits_;     // of minima with a constant: that constant
+  std::map<Value, double> limits_;     // of values that are at most a constant: that constant
+  /// A tile none of whose elements is above another value, which has all its axes, but of one element along `axis`;
+  /// `gone`: that axis is missing.
+  struct Below {
+    Value tile;
+    int axis;
+    bool gone;
+  };
+  std::map<Value, std::vector<Below>> below_;
 };
 
 struct Expr {

@@ -11,6 +11,12 @@ namespace weft::kernel {
 namespace {
 
 constexpr int64_t most_at_once = 8;  // chunks that are combined in registers
+constexpr int64_t chains = 2;        // of chunks, where the order of a reduction cannot be seen
+
+/// Returns whether a reduction gives the same bits in any order: extremes (all NaN are one) and integers.
+bool is_in_any_order(const Inst& inst, Dtype t) {
+  return inst.blocks.empty() && (!is_float(t) || info(inst.reducer).kind == ReducerKind::extreme);
+}
 
 }  // namespace
 
@@ -93,6 +99,7 @@ Legalizer::Vectors Legalizer::tree(const Combination& by, int64_t count, int64_t
       return k + leaves < count ? combined(by, own, at(index(k + leaves))) : own;
     });
   }
+  if (is_in_any_order(by.inst, by.dtypes[0])) return chained(by, count, at);
   const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count)));
   const int64_t rest = count - whole;  // elements behind the largest power of two go onto the first ones
   const int64_t parts = most_at_once, length = whole / parts;
@@ -121,6 +128,25 @@ Legalizer::Vectors Legalizer::tree(const Combination& by, int64_t count, int64_t
     for (const View& v : partial) out.push_back(read(v, {{i}, index(0), width}));
     return out;
   });
+}
+
+/// Combines at(0) … at(count - 1) one after the other, in a few chains: memory is read once, from its beginning to its
+/// end, and nothing is put aside. For reductions that give the same bits in any order.
+Legalizer::Vectors Legalizer::chained(const Combination& by, int64_t count, const std::function<Vectors(Value)>& at) {
+  Vectors sums;
+  for (int64_t k = 0; k < chains; ++k) sums.push_back(at(index(k))[0]);
+  const int64_t whole = count / chains * chains;
+  sums = b_.loop(index(chains), index(whole), index(chains), sums, [&](Value i, const Vectors& carried) {
+    Vectors next;
+    in_frame([&] {
+      for (int64_t k = 0; k < chains; ++k)
+        next.push_back(combined(by, {carried[static_cast<size_t>(k)]}, at(add(i, index(k))))[0]);
+    });
+    return next;
+  });
+  for (int64_t k = whole; k < count; ++k) sums[0] = combined(by, {sums[0]}, at(index(k)))[0];
+  for (size_t k = 1; k < sums.size(); ++k) sums[0] = combined(by, {sums[0]}, {sums[k]})[0];
+  return {sums[0]};
 }
 
 void Legalizer::reduce(const Inst& inst) {

@@ -389,6 +389,8 @@ void Legalizer::loop(const Inst& inst) {
                   for (size_t k = 0; k < arguments.size(); ++k)
                     if (buffers[k] < 0) held(arguments[k]) = {.scalar = carried[at++]};
                   carry_tiles(arguments, buffers);
+                  for (size_t k = 0; k < arguments.size(); ++k)
+                    if (buffers[k] >= 0) carried_[arguments[k]] = &body;
                   block(body);
                   next_tiles(body.insts.back().args, buffers);
                   next = scalars(body.insts.back().args);

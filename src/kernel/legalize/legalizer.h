@@ -103,6 +103,7 @@ class Legalizer {
   void scan_axis(const Combination& by, const std::vector<View>& tiles, size_t axis, bool reverse);
   Vectors combined(const Combination& by, const Vectors& low, const Vectors& high);
   Vectors tree(const Combination& by, int64_t count, int64_t width, const std::function<Vectors(Value)>& at);
+  Vectors chained(const Combination& by, int64_t count, const std::function<Vectors(Value)>& at);
   Vectors across_lanes(const Combination& by, Vectors v);
 
   // product.cpp: dots

@@ -13,6 +13,7 @@
 #include "compiler/region/dot_plan.h"
 #include "compiler/rewrite/sort_scatter.h"
 #include "graph/calls/kernel_call.h"
+#include "kernel/derive/rows.h"
 #include "kernel/op_info.h"
 
 namespace weft::compiler {
@@ -157,6 +158,11 @@ void StepMaker::launch_kernel(GroupId g) {
     const bool streams = result >= 0 && ordering_.streamed[result];
     if (streams && !reads_parameter(lowered.kernel.body, ref)) stream_stores(lowered.kernel.body, ref);
   }
+  if (!target_.machine().simt)
+    if (const int64_t count = kernel::programs_to_join(lowered.kernel, lowered.grid); count > 1) {
+      lowered.kernel = kernel::with_joined_programs(lowered.kernel, count, lowered.grid);
+      lowered.grid = (lowered.grid + count - 1) / count;
+    }
   lower_launch(g, alone(std::move(lowered)));
 }
 

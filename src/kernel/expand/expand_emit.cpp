@@ -46,15 +46,16 @@ void Emitter::note(const Inst& inst) {
     case Op::reshape: {  // the axis comes back
       const std::vector<int64_t>& dims = inst.type.dims;
       for (const Below& b : below(inst.args[0])) {
+        if (!b.gone) continue;
         std::vector<int64_t> kept = type(b.tile).dims;
         kept[static_cast<size_t>(b.axis)] = 1;
-        if (b.gone && kept == dims) below_[v].push_back({b.tile, b.axis, false});
+        if (kept == dims) below_[v].push_back({b.tile, b.axis, false});
       }
       return;
     }
     case Op::broadcast:  // a missing axis is the first one of the result
       for (const Below& b : below(inst.args[0]))
-        if (type(b.tile).dims == inst.type.dims && (!b.gone || b.axis == 0)) below_[v].push_back({b.tile, -1, false});
+        if (b.axis >= 0 && type(b.tile).dims == inst.type.dims && (!b.gone || b.axis == 0)) below_[v].push_back({b.tile, -1, false});
       return;
     case Op::scalar: break;
     default: return;

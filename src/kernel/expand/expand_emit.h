@@ -69,8 +69,8 @@ class Emitter {
   std::vector<Scope> scopes_;          // innermost last
   std::map<Value, Number> constants_;  // for casts of constants
   std::map<Value, double> limits_;     // of values that are at most a constant: that constant
-  /// A tile none of whose elements is above another value, which has all its axes, but of one element along `axis`;
-  /// `gone`: that axis is missing.
+  /// A tile none of whose elements is above another value, which has all its axes, but of one element along `axis` (-1:
+  /// of all of them); `gone`: that axis is missing.
   struct Below {
     Value tile;
     int axis;

@@ -91,13 +91,15 @@ Expr exp(Expr x, Precision precision) {
 
 Expr exp2(Expr x) {
   if (x.emitter->has().special_functions) return apply(ScalarOp::exp2, {x});
-  const Expr gone = lt(x, -150.0);
-  const Expr c = apply(ScalarOp::min, {select(gone, 0.0, x), 129.0});
+  constexpr double small = 100;
+  const bool limited = x.emitter->is_at_most(x.value, small);
+  const Expr gone = lt(x, -150.0), kept = select(gone, 0.0, x);
+  const Expr c = limited ? kept : apply(ScalarOp::min, {kept, 129.0});
   const Expr shifted = c + shifter;
   const Expr r = c - (shifted - shifter);  // exact
   const Expr p = horner(r, {0.0001532646274426952, 0.0013390806270763278, 0.009618505835533142, 0.05550359934568405,
                             0.24022647738456726, 0.6931471824645996, 1});
-  return select(gone, 0.0, scaled(p, shifted));
+  return select(gone, 0.0, limited ? scaled(p, shifted, 100) : scaled(p, shifted));
 }
 
 // With x = n ln 2 + r: expm1(x) = 2^n expm1(r) + (2^n - 1), halved until the last step so that n = 128 is in range.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "kernel/code/counterpart.h"
 #include "kernel/lanes.h"
+#include "kernel/legalize/iterations.h"
 #include "kernel/legalize/legalizer.h"
 #include "kernel/legalize/plan.h"
 #include "kernel/op_info.h"
@@ -464,7 +465,7 @@ void Legalizer::when(const Inst& inst) {
 
 Kernel legalize(const Kernel& kernel, const VectorRegisters& registers) {
   const Kernel plain = lanes_as_tiles(with_counterparts(kernel));
-  return Legalizer(plain, registers).run();
+  return with_overlapped_stores(with_prefetches(Legalizer(plain, registers).run()));
 }
 
 }  // namespace weft::kernel

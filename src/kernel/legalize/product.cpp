@@ -67,7 +67,7 @@ void Legalizer::dot(const Inst& inst) {
              inst.precision != DotPrecision::exact;
   const auto& left = held(inst.args[0]).view;
   // Each panel of columns reads all of the left operand: rows that lie far apart are packed if several do.
-  const bool near_rows = p.n <= 4 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
+  const bool near_rows = p.n <= 2 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
   const bool direct =
       left && left->whole() && left->dtype == c.dtype && near_rows && inst.precision == DotPrecision::exact;
   p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});

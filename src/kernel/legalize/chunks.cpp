@@ -53,7 +53,7 @@ void Legalizer::each_part(int64_t extent, Value end, int64_t lanes, const std::f
 /// Calls body for each chunk of a tile; `ends` (none: all of it) says how many elements of each axis are wanted.
 void Legalizer::each_chunk(const Dims& dims, const std::vector<Value>& ends, const Body& body) {
   const auto end = [&](size_t k) { return ends.empty() ? no_value : ends[k]; };
-  const int64_t lanes = registers_.bytes / 4 * 2;
+  const int64_t lanes = registers_.bytes / 4 * 4;
   std::vector<Value> at;
   const std::function<void()> nest = [&] {
     const size_t axis = at.size();

@@ -38,18 +38,10 @@ class Prefetching {
     for (Ref ref = 0; ref < static_cast<Ref>(from_.params.size()); ++ref) {
       if (!is_read_only(ref)) continue;
       const auto last = std::find_if(body.rbegin(), body.rend(), [&](const Inst& inner) {
-        return inner.op == Op::loop && reads_row(inner, ref, variable) && !stores_result(inner);
+        return inner.op == Op::loop && reads_row(inner, ref, variable);
       });
       if (last != body.rend()) extend(*last, ref, variable, outer.args[2]);
     }
-  }
-
-  /// Returns whether a loop stores to a parameter: it waits for memory already.
-  bool stores_result(const Inst& inner) const {
-    const std::vector<Inst>& body = inner.blocks[0].insts;
-    return std::any_of(body.begin(), body.end(), [&](const Inst& inst) {
-      return inst.op == Op::store && static_cast<size_t>(inst.ref) < from_.params.size();
-    });
   }
 
   bool is_row(const Inst& inst, Ref ref, Value variable) const {

@@ -62,10 +62,12 @@ struct Attention {
   AttentionArray dq, dk, dv;
 };
 
-/// What blocks are chosen by. `warpgroups`: products are multiplied by groups of 128 threads (wgmma).
+/// What blocks are chosen by. `warpgroups`: products are multiplied by groups of 128 threads (wgmma). `cores` > 0: a CPU,
+/// whose cores run a program each.
 struct AttentionLimits {
   int64_t shared_bytes = 0;  // of a program
   bool warpgroups = false;
+  int64_t cores = 0;
 };
 
 /// Rows that a program, and an iteration of its loop, take.
@@ -91,6 +93,10 @@ AttentionKernel attention_delta(const Attention& a);
 AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blocks);
 /// Writes those of dk and dv that are present. What has stride 0 along a batch axis is summed over it.
 AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks);
+
+/// Writes dq, dk and dv of float32, all of them: a program has all queries and keys of a batch index, and adds to dq in
+/// memory. Five products where the two kernels above take seven, in fewer programs.
+AttentionKernel attention_together(const Attention& a, const AttentionBlocks& blocks);
 
 /// Returns all kernels of the derivative in their order: delta, then those of the cotangents that are present.
 std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits);

@@ -1,7 +1,9 @@
 // The derivative of attention. Probabilities are computed again, from the scores and the logarithm of each row's sum,
 // once by rows for dQ and once by columns for dK and dV: so every sum is in one program, in one order.
 #include <cmath>
+#include <functional>
 
+#include "base/error.h"
 #include "kernels/attention.h"
 #include "kernels/attention_tiles.h"
 
@@ -51,9 +53,10 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   f.store<T>(a.dq, first, a.queries, a.width, sum * a.scale);
 }
 
-/// The sums of a block of keys.
+/// The sums of a block of keys. `to_queries`: dQ is added to in memory.
 struct KeySums {
   k::Mut<float, 2> k, v;
+  bool to_queries = false;
 };
 
 template <class T>
@@ -72,7 +75,11 @@ void add_queries(const AttentionFrame& f, const k::Tile<T, 2>& keys, const k::Ti
   if (a.dv) sums.v = multiplied<T>(a, k::cast<T>(p), g, sums.v.get());
   if (!a.dk) return;
   const auto delta = k::row(f.entries(a.delta, block.query, n, a.queries, 0));
-  sums.k = multiplied<T>(a, k::cast<T>(cotangent_of(f, s, p * (dp - delta), block)), q, sums.k.get());
+  const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
+  sums.k = multiplied<T>(a, ds, q, sums.k.get());
+  if (!sums.to_queries) return;
+  const auto sum = f.rows<float>(a.dq, block.query, n, a.queries, a.width);
+  f.store<float>(a.dq, block.query, a.queries, a.width, multiplied<T>(a, k::trans(ds), keys, sum));
 }
 
 /// Whether programs sum over a batch axis: what they write is the same for all of its indices.
@@ -81,35 +88,53 @@ bool summed(const Attention& a, size_t axis) {
   return a.batch[axis] > 1 && x.batch[axis] == 0;
 }
 
+/// Calls body for each index along the axes that are summed over.
+void each_summed(AttentionFrame& f, size_t axis, const std::function<void()>& body) {
+  const Attention& a = f.a;
+  if (axis == a.batch.size()) return body();
+  if (!summed(a, axis)) return each_summed(f, axis + 1, body);
+  const Index before = f.batch[axis];
+  k::loop(0, a.batch[axis], 1, [&](Index i) {
+    f.batch[axis] = i;
+    each_summed(f, axis + 1, body);
+  });
+  f.batch[axis] = before;
+}
+
 template <class T>
-void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
+void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, bool to_queries = false) {
   const Attention& a = f.a;
   // Keys and values are those of index 0 along axes that are summed over, for which queries differ.
   const auto own = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
              values = f.rows<T>(a.v, first, blocks.keys, a.keys, a.value_width);
   KeySums sums{k::zeros<float>({blocks.keys, a.dk ? padded_width(a.width) : 1}),
-               k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1})};
+               k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1}), to_queries};
   const QueryRange range = queries_seeing(a, first, blocks);
   const auto add = [&](bool bounded) {
     return [&, bounded](Index at) { add_queries<T>(f, own, values, sums, {at, first, blocks, true, bounded}); };
   };
-  const auto all = [&] {
+  each_summed(f, 0, [&] {
     if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), blocks.queries, add(true));
     if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(false));
-  };
-  const std::function<void(size_t)> nest = [&](size_t axis) {
-    if (axis == a.batch.size()) return all();
-    if (!summed(a, axis)) return nest(axis + 1);
-    const Index before = f.batch[axis];
-    k::loop(0, a.batch[axis], 1, [&](Index i) {
-      f.batch[axis] = i;
-      nest(axis + 1);
-    });
-    f.batch[axis] = before;
-  };
-  nest(0);
+  });
   if (a.dk) f.store<T>(a.dk, first, a.keys, a.width, sums.k * a.scale);
   if (a.dv) f.store<T>(a.dv, first, a.keys, a.value_width, sums.v.get());
+}
+
+/// All cotangents of one batch index.
+void together(AttentionFrame& f, const AttentionBlocks& blocks) {
+  const Attention& a = f.a;
+  const auto each_query = [&](const std::function<void(const Index&)>& body) {
+    each_summed(f, 0, [&] { k::loop(0, a.queries, blocks.queries, [&](Index first) { body(first); }); });
+  };
+  each_query([&](const Index& first) {
+    f.store<float>(a.dq, first, a.queries, a.width, k::zeros<float>({blocks.queries, padded_width(a.width)}));
+  });
+  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<float>(f, first, blocks, true); });
+  each_query([&](const Index& first) {
+    const auto sum = f.rows<float>(a.dq, first, blocks.queries, a.queries, a.width);
+    f.store<float>(a.dq, first, a.queries, a.width, sum * a.scale);
+  });
 }
 
 template <class T>
@@ -156,13 +181,46 @@ AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blo
           params.buffers()};
 }
 
+namespace {
+
+/// Returns the programs along the batch axes.
+k::Grid batches(const Attention& a) {
+  k::Grid grid;
+  for (size_t axis = 0; axis < a.batch.size(); ++axis) grid.emplace_back(summed(a, axis) ? 1 : a.batch[axis]);
+  return grid;
+}
+
+/// Returns whether a CPU computes all cotangents in one kernel: there is a batch index for each of its cores.
+bool is_together(const Attention& a, const AttentionLimits& limits) {
+  if (limits.cores == 0 || !a.dq || !a.dk || !a.dv || a.dtype != float32 || a.dq.dtype != float32) return false;
+  int64_t programs = 1;
+  for (size_t axis = 0; axis < a.batch.size(); ++axis) programs *= summed(a, axis) ? 1 : a.batch[axis];
+  return programs >= limits.cores;
+}
+
+}  // namespace
+
+AttentionKernel attention_together(const Attention& a, const AttentionBlocks& blocks) {
+  check_attention(a, "attention_together");
+  if (!a.dq || !a.dk || !a.dv || a.dtype != float32)
+    throw_invalid("attention_together", "it writes dq, dk and dv of float32: use attention_queries and attention_keys");
+  Uses uses{{&a.dq, a.queries, a.width, true}, {&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
+  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
+  const AttentionParams params(a, uses);
+  return {k::trace("attention_together", params.params(), batches(a),
+                   [&](std::span<const k::AnyRef> refs) {
+                     AttentionFrame f(a, params, refs, batch_ids(a));
+                     together(f, blocks);
+                   }),
+          params.buffers()};
+}
+
 AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks) {
   check_attention(a, "attention_keys");
   Uses uses{{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
-  k::Grid grid;
-  for (size_t axis = 0; axis < a.batch.size(); ++axis) grid.emplace_back(summed(a, axis) ? 1 : a.batch[axis]);
+  k::Grid grid = batches(a);
   grid.emplace_back(k::cdiv(a.keys, blocks.keys));
   return {k::trace("attention_keys", params.params(), grid,
                    [&](std::span<const k::AnyRef> refs) {
@@ -176,6 +234,10 @@ AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks
 std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits) {
   std::vector<AttentionKernel> out;
   if (a.dq || a.dk) out.push_back(attention_delta(a));
+  if (is_together(a, limits)) {
+    out.push_back(attention_together(a, keys_blocks(a, limits, true, true)));
+    return out;
+  }
   if (a.dq) out.push_back(attention_queries(a, queries_blocks(a, limits)));
   if (!a.dk && !a.dv) return out;
   const AttentionBlocks both = keys_blocks(a, limits, static_cast<bool>(a.dk), static_cast<bool>(a.dv));

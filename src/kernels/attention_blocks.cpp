@@ -1,5 +1,7 @@
 // Chooses the blocks of attention by what programs hold: sums and scores in registers; in shared memory the operands
 // that stay, and two stages of those that a loop copies ahead.
+#include <algorithm>
+
 #include "kernels/attention.h"
 #include "kernels/attention_tiles.h"
 
@@ -9,6 +11,7 @@ namespace {
 
 constexpr int64_t most_registers = 210;       // of a thread, for accumulators and an operand made of them
 constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
+constexpr int64_t rows_of_core = 64;          // of a CPU: the tiles of a block stay in its L2 cache
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
 struct Footprint {
@@ -30,6 +33,10 @@ bool by_tensor_cores(const Attention& a) { return a.dtype.size() == 2 || a.tf32;
 
 /// Returns rows and step of the first that fit, large ones first; zeros where none do.
 std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& limits, int64_t rows, Footprint f) {
+  if (limits.cores > 0) {
+    const int64_t others = a.queries + a.keys - rows;
+    return {std::min(rows_of_core, padded_width(rows)), std::min(rows_of_core, padded_width(others))};
+  }
   if (!by_tensor_cores(a)) return {32, 32};
   for (f.rows = rows <= 64 ? 64 : 128; f.rows >= 32; f.rows /= 2)
     for (f.step = 128; f.step >= 32; f.step /= 2)

@@ -86,8 +86,8 @@ struct Machine {
   /// True if a warp has whole rows of a product on tensor cores, as wgmma leaves them. Lowering then computes the
   /// epilogue some columns at a time.
   bool whole_rows_of_products() const { return arch == "sm_90a"; }
-  /// True if attention of many queries keeps its tiles in registers. With 16 vector registers separate kernels are
-  /// faster (and LLVM 19 fails on some of its code for AVX2).
+  /// True if attention of many queries keeps its tiles in registers. With 16 vector registers the kernels of
+  /// src/kernels are faster, which keep them in the caches.
   bool holds_attention_tiles() const { return vector_registers >= 32; }
 };
 

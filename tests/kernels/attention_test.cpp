@@ -80,6 +80,7 @@ std::string text_of(const AttentionCase::Form& f) {
 
 constexpr AttentionLimits hopper_limits{.shared_bytes = 227 << 10, .warpgroups = true};
 constexpr AttentionLimits ampere_limits{.shared_bytes = 99 << 10, .warpgroups = false};
+constexpr AttentionLimits cpu_limits{.cores = 1}, many_cores{.cores = 1000};
 
 std::vector<AttentionCase::Form> forms() {
   return {{.queries = 33, .keys = 33, .width = 8, .value_width = 8},
@@ -130,13 +131,29 @@ void run_on_host(const HostKernels& host, size_t number, RandomCase& on, const A
 }  // namespace
 
 TEST_CASE("attention's kernels give what float64 gives, in the interpreter") {
-  for (const AttentionLimits& limits : {hopper_limits, ampere_limits})
+  for (const AttentionLimits& limits : {hopper_limits, ampere_limits, cpu_limits, many_cores})
     for (const AttentionCase::Form& form : forms()) {
       CAPTURE(text_of(form));
+      CAPTURE(limits.cores);
       AttentionCase c(form);
       for (const AttentionKernel& kernel : all_kernels(c.a, limits)) interpret(kernel, c.buffers);
       check_results(c);
     }
+}
+
+TEST_CASE("a CPU computes all cotangents of attention in one kernel where each core has a batch index") {
+  const auto kernels_of = [](AttentionCase::Form form, int64_t cores) {
+    form.queries = form.keys = 70;
+    const AttentionCase c(form);
+    return kernels::attention_backward(c.a, {.cores = cores}).size();
+  };
+  CHECK(kernels_of({.batch = 2, .heads = 4}, 8) == 2);  // the sums of rows, and all cotangents
+  CHECK(kernels_of({.batch = 2, .heads = 4}, 9) == 3);
+  CHECK(kernels_of({.batch = 2, .heads = 4, .shared = 2, .sum_shared = true}, 4) == 2);
+  CHECK(kernels_of({.batch = 2, .heads = 4, .shared = 2, .sum_shared = true}, 5) == 3);
+  CHECK(kernels_of({.dtype = bfloat16, .batch = 2, .heads = 4}, 8) == 3);
+  AttentionCase c({.dtype = bfloat16, .queries = 70, .keys = 70});
+  CHECK_THROWS_WITH_AS(kernels::attention_together(c.a, {64, 64}), doctest::Contains("float32"), std::invalid_argument);
 }
 
 TEST_CASE("attention's kernels give what float64 gives as they are rendered for GPUs, thread by thread") {

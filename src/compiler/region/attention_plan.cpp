@@ -56,8 +56,12 @@ bool takes_single_query(const graph::Node& region) {
 
 namespace {
 
-bool multiplied_by_tensor_cores(Dtype t, const target::Machine& machine, const Numerics& numerics) {
-  return machine.simt && !machine.holds_attention_tiles() && (t.size() == 2 || (t == float32 && numerics.tf32));
+/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and on CPUs whose registers
+/// do not hold its tiles.
+bool runs_tiled(Dtype t, const target::Machine& machine, const Numerics& numerics) {
+  if (machine.holds_attention_tiles()) return false;
+  if (!machine.simt) return t == float32;
+  return t.size() == 2 || (t == float32 && numerics.tf32);
 }
 
 }  // namespace
@@ -65,12 +69,12 @@ bool multiplied_by_tensor_cores(Dtype t, const target::Machine& machine, const N
 bool takes_tiled_attention(const graph::Node& region, const target::Machine& machine, const Numerics& numerics) {
   if (!takes_attention(region)) return false;
   const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
-  return is_static(q.shape) && is_static(v.shape) && multiplied_by_tensor_cores(q.dtype, machine, numerics);
+  return is_static(q.shape) && is_static(v.shape) && runs_tiled(q.dtype, machine, numerics);
 }
 
 bool takes_tiled_attention(const AttentionPlan& plan, const target::Machine& machine, const Numerics& numerics) {
   return !plan.join && plan.splits == 0 && plan.cache < 0 && plan.tq.is_static() && plan.tk.is_static() &&
-         !is_single_query(plan.region, plan.tq) && multiplied_by_tensor_cores(plan.q.dtype, machine, numerics);
+         !is_single_query(plan.region, plan.tq) && runs_tiled(plan.q.dtype, machine, numerics);
 }
 
 std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const NodeStrides& strides,

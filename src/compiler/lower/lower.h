@@ -80,7 +80,7 @@ Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group);
 /// Lowers attention: forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, const Group& group);
-/// Lowers attention, or its derivative, to the kernels of src/kernels, as GPUs run it (takes_tiled_attention).
+/// Lowers attention, or its derivative, to the kernels of src/kernels (takes_tiled_attention).
 LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics);
 /// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);

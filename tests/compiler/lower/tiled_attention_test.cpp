@@ -1,5 +1,5 @@
-// Attention as GPUs run it without a library: by the kernels of src/kernels, on arrays as they lie, without matrices of
-// scores; against the region's meaning in float64.
+// Attention as GPUs without a library run it, and CPUs with few registers: by the kernels of src/kernels, on arrays as
+// they lie, without matrices of scores; against the region's meaning in float64.
 #include <random>
 
 #include "compiler/simt_target.h"
@@ -18,6 +18,16 @@ class TiledTarget final : public test::SimtTarget {
  public:
   TiledTarget() { machine_.vector_registers = 16, machine_.shared_bytes = 99 << 10; }
   std::string fingerprint() const override { return "tiled " + test::SimtTarget::fingerprint(); }
+};
+
+/// A CPU with 16 vector registers, whatever the one here has.
+class FewRegistersTarget final : public test::SimtTarget {
+ public:
+  explicit FewRegistersTarget(int64_t cores) {
+    machine_ = target::cpu().machine();
+    machine_.vector_registers = 16, machine_.processors = cores;
+  }
+  std::string fingerprint() const override { return "few registers, " + std::to_string(machine_.processors); }
 };
 
 struct Sizes {
@@ -118,6 +128,27 @@ TEST_CASE("GPUs without a library compute attention and its gradients by their o
       CHECK(distance(*program, s, dtype, true) < bound);
       CHECK(distance(*compiler::build({layer(s, dtype, false), {}, {}}, target, policy), s, dtype, false) < bound);
     }
+}
+
+TEST_CASE("CPUs with few vector registers compute attention of float32 by the same kernels") {
+  for (const int64_t cores : {1, 64}) {
+    FewRegistersTarget target(cores);
+    for (const Sizes& s : {Sizes{}, Sizes{.rows = 33, .keys = 50}, Sizes{.kv_heads = 2, .causal = false},
+                           Sizes{.rows = 130, .keys = 130, .width = 24}, Sizes{.causal = false, .mask = bool_},
+                           Sizes{.rows = 36, .keys = 45, .mask = float32}}) {
+      CAPTURE(s.rows);
+      CAPTURE(s.keys);
+      CAPTURE(s.kv_heads);
+      CAPTURE(cores);
+      const auto program = compiler::build({layer(s, float32, true), {}, {}}, target);
+      INFO(program->print("plan"));
+      CHECK(program->print("plan").find("attention_vjp") != std::string::npos);
+      CHECK(distance(*program, s, float32, true) < 2e-5);
+      CHECK(distance(*compiler::build({layer(s, float32, false), {}, {}}, target), s, float32, false) < 2e-5);
+    }
+    const auto low = compiler::build({layer({}, bfloat16, false), {}, {}}, target);
+    CHECK(low->print("plan").find("attention") == std::string::npos);
+  }
 }
 
 TEST_CASE("a training step's attention on a GPU needs no memory for scores") {

@@ -149,6 +149,41 @@ Legalizer::Vectors Legalizer::chained(const Combination& by, int64_t count, cons
   return {sums[0]};
 }
 
+/// Reduces several short rows of a tile in memory at once: the lanes of all of them are combined in few operations.
+/// Returns whether the tile is one of these.
+bool Legalizer::reduce_together(const Combination& by, int64_t width, const View& to) {
+  const Inst& inst = by.inst;
+  const auto& from = held(inst.args[0]).view;
+  const int64_t together = registers_.count / 4, count = type(inst.args[0]).dims.back() / width;
+  if (by.by_block() || count > most_at_once || width < 2 || to.dims.back() % together != 0 || !from ||
+      !from->whole() || from->strides.back() != 1)
+    return false;
+  const size_t rank = to.dims.size();
+  Chunk at{{}, no_value, together};
+  const std::function<void()> nest = [&] {
+    const size_t axis = at.index.size();
+    each(index(0), index(to.dims[axis]), axis + 1 < rank ? 1 : together, [&](Value i) {
+      if (axis + 1 < rank) {
+        at.index.push_back(i);
+        nest();
+        at.index.pop_back();
+        return;
+      }
+      at.start = i;
+      Value first = add(from->offset, mul(i, index(from->strides[axis])));
+      for (size_t k = 0; k < axis; ++k) first = add(first, mul(at.index[k], index(from->strides[k])));
+      const Vectors rows = tree(by, count, width, [&](Value chunk) {
+        const Value v = b_.load(from->ref, add(first, mul(chunk, index(width))), {together, width},
+                                {from->strides[axis], 1});
+        return Vectors{b_.cast(v, by.dtypes[0])};
+      });
+      write(to, at, b_.cast(b_.reduce(inst.reducer, rows[0], 1), to.dtype));
+    });
+  };
+  nest();
+  return true;
+}
+
 void Legalizer::reduce(const Inst& inst) {
   Combination by{inst, {}};
   const Type& from = type(inst.args[0]);
@@ -196,6 +231,10 @@ void Legalizer::reduce(const Inst& inst) {
   }
   std::vector<View> to;
   for (const Value v : inst.results) to.push_back(scratch(type(v).dtype, type(v).dims));
+  if (last && extent % width == 0 && reduce_together(by, width, to[0])) {
+    held(inst.results[0]).view = to[0];
+    return;
+  }
   if (last) {
     Dims rows = inst.type.dims;
     std::vector<Value> position;

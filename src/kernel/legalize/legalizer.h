@@ -104,6 +104,7 @@ class Legalizer {
   Vectors combined(const Combination& by, const Vectors& low, const Vectors& high);
   Vectors tree(const Combination& by, int64_t count, int64_t width, const std::function<Vectors(Value)>& at);
   Vectors chained(const Combination& by, int64_t count, const std::function<Vectors(Value)>& at);
+  bool reduce_together(const Combination& by, int64_t width, const View& to);
   Vectors across_lanes(const Combination& by, Vectors v);
 
   // product.cpp: dots

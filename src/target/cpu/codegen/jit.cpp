@@ -3,6 +3,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/Orc.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 
 #include <array>
@@ -97,6 +98,11 @@ void initialise_llvm() {
   std::call_once(once, [] {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+#if defined(__x86_64__)
+    // This pass of LLVM 19 ends the process at a masked load that became a copy: the size of its access is unknown.
+    const char* const options[] = {"weft", "-x86-disable-avoid-SFB"};
+    LLVMParseCommandLineOptions(2, options, nullptr);
+#endif
   });
 }
 

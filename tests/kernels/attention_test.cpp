@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "kernel/expand/expand.h"
+#include "kernel/interpret.h"
+#include "kernel/legalize/legalize.h"
 #include "kernels/attention_case.h"
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/host_kernels.h"
@@ -98,6 +100,14 @@ std::vector<AttentionCase::Form> forms() {
           {.heads = 1, .queries = 100, .keys = 130, .width = 32, .value_width = 32, .tf32 = true}};
 }
 
+/// What is rewritten for vector registers, too: few queries.
+std::vector<AttentionCase::Form> cpu_forms() {
+  return {{.heads = 1, .queries = 32, .keys = 32, .width = 1, .value_width = 1, .causal = true},
+          {.queries = 20, .keys = 70, .width = 12, .value_width = 20, .causal = true},
+          {.heads = 2, .shared = 2, .queries = 66, .keys = 66, .causal = true, .sum_shared = true},
+          {.heads = 1, .queries = 24, .keys = 30, .mask = bool_}};
+}
+
 /// What is run thread by thread: few programs. The first are copied by TMA on Hopper.
 std::vector<AttentionCase::Form> rendered_forms() {
   return {{.dtype = bfloat16, .heads = 1, .queries = 256, .keys = 256, .width = 64, .value_width = 64, .causal = true},
@@ -139,6 +149,34 @@ TEST_CASE("attention's kernels give what float64 gives, in the interpreter") {
       for (const AttentionKernel& kernel : all_kernels(c.a, limits)) interpret(kernel, c.buffers);
       check_results(c);
     }
+}
+
+TEST_CASE("attention's kernels give the same bits as they are rewritten for vector registers") {
+  for (const int64_t cores : {1, 1000})
+    for (const kernel::VectorRegisters registers : {kernel::VectorRegisters{32, 16}, {64, 32}})
+      for (const AttentionCase::Form& form : cpu_forms()) {
+        CAPTURE(text_of(form));
+        CAPTURE(cores);
+        CAPTURE(registers.bytes);
+        AttentionCase wanted(form), got(form);
+        const auto run = [](const AttentionKernel& k, const kernel::Kernel& form_of_it, AttentionCase& on) {
+          std::vector<kernel::HostBuffer> buffers;
+          for (const int b : k.buffers) {
+            AttentionBuffer& buffer = on.buffers[static_cast<size_t>(b)];
+            buffers.push_back({buffer.data.data(), buffer.elements()});
+          }
+          kernel::interpret(form_of_it, buffers, {}, k.program.programs());
+        };
+        for (const AttentionKernel& k : all_kernels(wanted.a, {.cores = cores})) {
+          const kernel::Kernel expanded = kernel::expand(k.program.data().kernel);
+          run(k, expanded, wanted);
+          run(k, kernel::legalize(expanded, registers), got);
+        }
+        for (const auto& x : {wanted.a.o, wanted.a.lse, wanted.a.dq, wanted.a.dk, wanted.a.dv}) {
+          CAPTURE(x.buffer);
+          CHECK(wanted.buffer(x).data == got.buffer(x).data);
+        }
+      }
 }
 
 TEST_CASE("a CPU computes all cotangents of attention in one kernel where each core has a batch index") {

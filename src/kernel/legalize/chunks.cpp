@@ -100,7 +100,9 @@ Value Legalizer::lanes_left(const View& view, const Chunk& at) {
 }
 
 Value Legalizer::read(const View& view, const Chunk& at) {
-  if (view.strides.back() == 0 && at.width > 1) {  // one element, repeated
+  const Value limit = view.limits.back();
+  const bool all = limit == no_value || fits_.contains({at.start, at.width, limit});
+  if (view.strides.back() == 0 && at.width > 1 && all) {  // one element, repeated
     Chunk one = at;
     one.width = 1;
     return b_.broadcast(lane(read(view, one)), {at.width});

@@ -176,4 +176,19 @@ TEST_CASE("what is left of a tile without its largest element needs no limit bef
   CHECK(limits(0, 0, false) == 2);
 }
 
+TEST_CASE("a row of one element that does not move ends where its array ends") {
+  const k::Program program = k::trace("repeated", {in({4}), out({4, 16})}, {1}, [](std::span<const AnyRef> r) {
+    k::AnyRef column = r[0];
+    column.dims = {4, 1}, column.strides = {1, 0};
+    const auto all = [](int64_t rows) { return std::vector<k::Span>{{.size = rows}, {.size = 16}}; };
+    k::store(r[1], all(4), k::load(column, all(4)));
+  });
+  const std::vector<Bytes> arrays = test_kernels::random_arrays(program, 4);
+  test_kernels::compare_rewritten(program, arrays);
+  const std::vector<Bytes> got = test_kernels::interpreted(legal(program.data().kernel), arrays, 1);
+  const auto* y = reinterpret_cast<const float*>(got[1].data.data());
+  CHECK(y[0] != 0);
+  CHECK(y[1] == 0);
+}
+
 }  // namespace

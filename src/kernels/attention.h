@@ -62,8 +62,8 @@ struct Attention {
   AttentionArray dq, dk, dv;
 };
 
-/// What blocks are chosen by. `warpgroups`: products are multiplied by groups of 128 threads (wgmma). `cores` > 0: a CPU,
-/// whose cores run a program each.
+/// What blocks are chosen by. `warpgroups`: products are multiplied by groups of 128 threads (wgmma). `cores` > 0: a
+/// CPU, whose cores run a program each.
 struct AttentionLimits {
   int64_t shared_bytes = 0;  // of a program
   bool warpgroups = false;

@@ -5,7 +5,7 @@
 namespace weft::kernel {
 
 /// Returns how many programs a core should run in one, so that their memory accesses overlap: those of a kernel that
-/// reduces what it loads and stores results past the caches, and does nothing else. 1: none are joined.
+/// reduces what it loads, stores results by streaming stores, and does nothing else. 1: none are joined.
 int64_t programs_to_join(const Kernel& kernel, int64_t programs);
 
 /// Returns a kernel whose program k runs the programs k·count, k·count + 1, … of a kernel with so many `programs`, one

@@ -55,7 +55,8 @@ void Emitter::note(const Inst& inst) {
     }
     case Op::broadcast:  // a missing axis is the first one of the result
       for (const Below& b : below(inst.args[0]))
-        if (b.axis >= 0 && type(b.tile).dims == inst.type.dims && (!b.gone || b.axis == 0)) below_[v].push_back({b.tile, -1, false});
+        if (b.axis >= 0 && type(b.tile).dims == inst.type.dims && (!b.gone || b.axis == 0))
+          below_[v].push_back({b.tile, -1, false});
       return;
     case Op::scalar: break;
     default: return;

@@ -155,8 +155,8 @@ bool Legalizer::reduce_together(const Combination& by, int64_t width, const View
   const Inst& inst = by.inst;
   const auto& from = held(inst.args[0]).view;
   const int64_t together = registers_.count / 4, count = type(inst.args[0]).dims.back() / width;
-  if (by.by_block() || count > most_at_once || width < 2 || to.dims.back() % together != 0 || !from ||
-      !from->whole() || from->strides.back() != 1)
+  if (by.by_block() || count > most_at_once || width < 2 || to.dims.back() % together != 0 || !from || !from->whole() ||
+      from->strides.back() != 1)
     return false;
   const size_t rank = to.dims.size();
   Chunk at{{}, no_value, together};
@@ -173,8 +173,8 @@ bool Legalizer::reduce_together(const Combination& by, int64_t width, const View
       Value first = add(from->offset, mul(i, index(from->strides[axis])));
       for (size_t k = 0; k < axis; ++k) first = add(first, mul(at.index[k], index(from->strides[k])));
       const Vectors rows = tree(by, count, width, [&](Value chunk) {
-        const Value v = b_.load(from->ref, add(first, mul(chunk, index(width))), {together, width},
-                                {from->strides[axis], 1});
+        const Value v =
+            b_.load(from->ref, add(first, mul(chunk, index(width))), {together, width}, {from->strides[axis], 1});
         return Vectors{b_.cast(v, by.dtypes[0])};
       });
       write(to, at, b_.cast(b_.reduce(inst.reducer, rows[0], 1), to.dtype));

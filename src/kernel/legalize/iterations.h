@@ -59,7 +59,7 @@ Value append_index(std::vector<Type>& types, std::vector<Inst>& to, ScalarOp op,
 Kernel with_prefetches(const Kernel& kernel);
 
 /// Returns the kernel with the iterations of its loops over rows overlapped: the last inner loop of an iteration, which
-/// only stores results past the caches, runs within an inner loop of the next one, which computes. Streaming stores are
+/// has streaming stores alone, runs within an inner loop of the next one, which computes. Streaming stores are
 /// then in flight while others compute; a loop of its own would wait for each of them. The same bits.
 Kernel with_overlapped_stores(const Kernel& kernel);
 

@@ -1,5 +1,5 @@
 // Overlapped iterations: { first; A; middle; B } for each row becomes first; A; middle; { first; A with the previous
-// row's B; middle } for each further row; B. B only stores results past the caches; A is the last loop before it that
+// row's B; middle } for each further row; B. B has streaming stores alone; A is the last loop before it that
 // goes over the same elements. Of what B reads, A's iteration k writes nothing but the elements that B's iteration k
 // reads, so that B's iteration k of the previous row goes before A's.
 #include <algorithm>
@@ -68,7 +68,7 @@ class Overlapping {
     return false;
   }
 
-  /// Returns whether a loop only stores results that nobody in the kernel reads, past the caches.
+  /// Returns whether a loop has streaming stores alone, of results that nobody in the kernel reads.
   bool stores_results(const Inst& b) {
     std::set<Ref> read;
     walk(from_.body, [&](const Inst& inst) {

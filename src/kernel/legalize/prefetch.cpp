@@ -55,8 +55,7 @@ class Prefetching {
     int64_t lanes = 0;
     for (const Inst& inst : inner.blocks[0].insts)
       if (is_row(inst, ref, variable)) lanes += inst.type.dims[0];
-    return lanes > 0 &&
-           (*hi - *lo) / *step * lanes * from_.params[static_cast<size_t>(ref)].dtype.size() <= most_bytes;
+    return lanes > 0 && (*hi - *lo) / *step * lanes * from_.params[static_cast<size_t>(ref)].dtype.size() <= most_bytes;
   }
 
   void extend(Inst& inner, Ref ref, Value variable, Value step) {

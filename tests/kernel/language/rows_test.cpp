@@ -65,8 +65,8 @@ TEST_CASE("rows of joined programs are stored while the next ones are computed")
   CHECK(kernel::programs_to_join(program.data().kernel, 255) == 1);
   const std::string text = kernel::print(legal(kernel::with_joined_programs(program.data().kernel, 4, 256)));
   CAPTURE(text);
-  CHECK(count(text, "streaming") == 2);       // while the next row is computed, and of the last row
-  CHECK(count(text, "prefetch p0") == 2);     // in the first row, and in the others
+  CHECK(count(text, "streaming") == 2);    // while the next row is computed, and of the last row
+  CHECK(count(text, "prefetch p0") == 2);  // in the first row, and in the others
   const size_t store = text.find("streaming");
   CHECK(text.find("exp", 0) == std::string::npos);
   CHECK(text.substr(store, text.find("}", store) - store).find("fma") != std::string::npos);  // in one loop
@@ -74,9 +74,8 @@ TEST_CASE("rows of joined programs are stored while the next ones are computed")
 
 TEST_CASE("programs that do more than rows stay apart") {
   const auto traced = [](const auto& body) {
-    return k::trace("rows", {in({4096, 64}), out({4096, 64})}, {4096}, [&](std::span<const AnyRef> r) {
-      body(k::In<float, 2>(r[0]), k::Out<float, 2>(r[1]));
-    });
+    return k::trace("rows", {in({4096, 64}), out({4096, 64})}, {4096},
+                    [&](std::span<const AnyRef> r) { body(k::In<float, 2>(r[0]), k::Out<float, 2>(r[1])); });
   };
   const k::Program plain = traced([](const k::In<float, 2>& x, const k::Out<float, 2>& y) {
     const auto row = k::program_id(0);
@@ -147,9 +146,8 @@ TEST_CASE("a sum of products that a loop carries stays where it is") {
         const k::In<float, 2> a(r[0]), b(r[1]);
         const k::Out<float, 2> c(r[2]);
         k::Mut sum = k::zeros<float>({96, 64});
-        k::loop(0, 256, 64, [&](k::Index i) {
-          sum = k::dot(a(k::all, k::ds(i, 64)), b(k::ds(i, 64), k::all), sum.get());
-        });
+        k::loop(0, 256, 64,
+                [&](k::Index i) { sum = k::dot(a(k::all, k::ds(i, 64)), b(k::ds(i, 64), k::all), sum.get()); });
         c(k::all, k::all) = sum;
       });
   test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 2));

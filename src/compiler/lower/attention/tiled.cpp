@@ -1,4 +1,5 @@
-// Attention by the kernels of src/kernels, on the arrays of a plan as they lie: on GPUs, and on CPUs with few registers.
+// Attention by the kernels of src/kernels, on the arrays of a plan as they lie: on GPUs, and on CPUs with few
+// registers.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +27,8 @@ class TiledAttention {
 
   LoweredRoutine run() {
     const target::Machine& machine = cx_.target.machine();
-    const kernels::AttentionLimits limits{.shared_bytes = machine.shared_bytes, .warpgroups = machine.arch == "sm_90a",
+    const kernels::AttentionLimits limits{.shared_bytes = machine.shared_bytes,
+                                          .warpgroups = machine.arch == "sm_90a",
                                           .cores = machine.simt ? 0 : machine.processors};
     std::vector<Lowered> kernels;
     if (!plan_.region.derivative) {

@@ -275,3 +275,21 @@ TEST_CASE("several threads may call one kernel") {
   for (std::thread& t : threads) t.join();
   for (const float s : sums) CHECK(s == sums[0]);
 }
+
+TEST_CASE("rows of a large result, which a CPU takes several at a time, have the bits of rows alone") {
+  const auto softmax_of = k::kernel("rows", [](k::In<float, 2> x, k::Out<float, 2> y) {
+                            const auto row = k::program_id(0);
+                            const auto v = x(row, k::all).load();
+                            const auto e = k::exp(v - k::max(v, 0));
+                            y(row, k::all) = e / k::sum(e, 0);
+                          }).grid([](auto x, auto) { return k::Grid{x.dim(0)}; });
+  const int rows = 4099, columns = 1024;  // 16 MB and more: streaming stores
+  const array x = reshape(sin(arange(static_cast<double>(rows) * columns)), {rows, columns});
+  eval(x);
+  const array all = softmax_of(x);
+  eval(all);
+  for (const int first : {0, 2000, rows - 20}) {
+    const array own = softmax_of(slice(x, {first, 0}, {first + 20, columns}));
+    CHECK(array_equal(slice(all, {first, 0}, {first + 20, columns}), own).item<bool>());
+  }
+}

@@ -1,6 +1,6 @@
 #pragma once
-// The explicit level of the kernel language: shared memory, asynchronous copies, barriers, pipelines, roles. It mixes
-// freely with weft/kernel.h. docs/kernels.md is the reference.
+// The explicit level of the kernel language: shared memory, asynchronous copies, barriers, pipelines, roles, programs
+// that wait for each other. It mixes freely with weft/kernel.h. docs/kernels.md is the reference.
 //
 //   auto tile = k::shared<float>({2, 64});
 //   k::copy_async(tile(0, k::all), x(k::ds(0, 64)));
@@ -12,6 +12,7 @@
 
 #include "weft/kernel.h"
 #include "weft/kernel/erased_async.h"
+#include "weft/kernel/programs.h"
 
 namespace weft::k {
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/kernel.h"
+#include "weft/kernel/erased_async.h"
 #include "weft/kernel/fragments.h"
 #include "weft/kernel/lanes.h"
 
@@ -81,6 +82,8 @@ class GridGroup {
   int64_t num_blocks(Line at = Line::here()) const { return number_of_programs(at); }
   /// Returns the number of the program.
   Index block_rank(Line at = Line::here()) const { return Index(program_number(at)); }
+  /// Waits for all programs, as grid_barrier does.
+  void sync(Line at = Line::here()) const { grid_barrier(at); }
   /// Returns the number of each thread.
   Tile<i64, R> thread_rank(Line at = Line::here()) const {
     const Any first = apply("mul", std::array{program_number(at), constant(int64, block_.size(), {}, at)}, at);

@@ -127,6 +127,20 @@ std::vector<Value> Builder::while_loop(const std::vector<Value>& initial,
   return results;
 }
 
+Value Builder::wait_until(Ref ref, Value index, const std::function<Value(Value)>& holds, AtomicOrder how) {
+  const Type element{dtype(ref), {}};
+  open();
+  const Value found = new_value(element);
+  frames_.back().block.arguments = {found};
+  Inst inst{.op = Op::wait_until, .type = element, .args = {index}};
+  inst.blocks.push_back(close({holds(found)}));
+  inst.ref = ref;
+  inst.ordering = how;
+  return append(std::move(inst));
+}
+
+void Builder::grid_barrier() { append({.op = Op::grid_barrier}); }
+
 void Builder::print(const std::string& text, std::vector<Value> values) {
   Inst inst{.op = Op::print, .args = std::move(values)};
   inst.text = text;

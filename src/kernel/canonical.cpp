@@ -17,6 +17,7 @@ class Renumbering {
     out_.symbols.assign(from_.symbols.size(), "");
     out_.locals = from_.locals;
     out_.any_size = from_.any_size;
+    out_.ordered = from_.ordered;
     out_.launch = from_.launch;
     out_.body = block(from_.body);
     return std::move(out_);
@@ -124,6 +125,7 @@ Digest digest(const Kernel& kernel) {
   h.number(k.symbols.size()).number(k.locals.size()).number(k.any_size);
   for (const Local& l : k.locals)
     h.number(l.dtype.val()).number(l.elements).number(l.share).number(l.arrivals).number(l.swizzle);
+  if (k.ordered) h.text("ordered");
   if (k.launch != LaunchOptions{})
     h.text("launch").number(k.launch.warps).number(k.launch.stages).number(k.launch.cluster).number(k.launch.registers);
   h.number(k.types.size());

@@ -75,7 +75,7 @@ namespace {
 /// Returns whether a block has instructions that acquire or release.
 bool orders(const Block& block) {
   return std::any_of(block.insts.begin(), block.insts.end(), [](const Inst& inst) {
-    return inst.ordering.order != MemoryOrder::relaxed || std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
+    return inst.op == Op::grid_barrier || inst.ordering.order != MemoryOrder::relaxed || std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
   });
 }
 }  // namespace
@@ -86,7 +86,7 @@ CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> b
     Region region{kernel.params[k].dtype, static_cast<char*>(buffers[k].data), buffers[k].elements};
     if (kernel.params[k].written) {
       const size_t n = static_cast<size_t>(region.elements);
-      region.writer.resize(n), region.adder.resize(n), region.reader.resize(n);
+      region.writer.resize(n), region.adder.resize(n), region.reader.resize(n), region.watcher.resize(n);
     }
     regions_.push_back(std::move(region));
   }
@@ -144,6 +144,9 @@ void CheckedMemory::store(Ref ref, int64_t index, Number v) {
       throw MemoryFault(fmt::format("race: writes element {}, which another program wrote", index));
     if (others(region.reader[k]))
       throw MemoryFault(fmt::format("race: writes element {}, which another program read", index));
+    if (others(region.watcher[k]))
+      throw MemoryFault(
+          fmt::format("race: writes element {}, for which another program waited: store it by an atomic", index));
     note(region.writer[k]);
   }
   write_element(region.data, region.dtype, index, v);
@@ -203,6 +206,35 @@ Number CheckedMemory::update(Ref ref, int64_t index, AtomicOrder how, const std:
   write_element(region.data, region.dtype, index, change(old));
   if (how.releases() && !region.writer.empty()) release(ref, index);
   return old;
+}
+
+Number CheckedMemory::watched(Ref ref, int64_t index) {
+  const Region& region = at(ref, index);
+  return read_element(region.data, region.dtype, index);
+}
+
+void CheckedMemory::found(Ref ref, int64_t index, AtomicOrder how) {
+  Region& region = at(ref, index);
+  if (region.writer.empty()) return;
+  if (how.acquires()) acquire(ref, index);
+  const size_t k = static_cast<size_t>(index);
+  if (others(region.writer[k]))
+    throw MemoryFault(
+        fmt::format("race: waits for element {}, which another program wrote: store it by an atomic", index));
+  note(region.watcher[k]);
+}
+
+void CheckedMemory::exchange(Own& own) {
+  std::swap(program_, own.program);
+  std::swap(epoch_, own.epoch);
+  acquired_.swap(own.acquired);
+  own.locals.resize(regions_.size() - params_);
+  for (size_t k = params_; k < regions_.size(); ++k) {
+    Region& region = regions_[k];
+    region.own.swap(own.locals[k - params_]);
+    region.own.resize(static_cast<size_t>(region.elements) * region.dtype.size());
+    region.data = region.own.data();
+  }
 }
 
 int64_t CheckedMemory::first_unwritten(Ref ref) const {

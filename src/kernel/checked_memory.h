@@ -31,6 +31,25 @@ class CheckedMemory {
   /// holds from then on: a program sees what others had done before a release that it acquires.
   Number update(Ref ref, int64_t index, AtomicOrder how, const std::function<Number(Number)>& change);
 
+  /// Returns an element that other programs may change meanwhile, as an atomic instruction sees it. `found` says that
+  /// this program waited for what it is now, and what that orders.
+  Number watched(Ref ref, int64_t index);
+  void found(Ref ref, int64_t index, AtomicOrder how);
+  /// What this program has done is before what all others do when they have left barrier number `round` of the grid.
+  void come(int64_t round) { release(grid_barriers, round); }
+  void leave(int64_t round) { acquire(grid_barriers, round); }
+
+  /// By program: of how many of its releases it is known what was before them.
+  using Clock = std::map<int64_t, int64_t>;
+  /// What a program has of its own while others run.
+  struct Own {
+    int64_t program = 0, epoch = 0;
+    Clock acquired = {};
+    std::vector<std::vector<char>> locals = {};
+  };
+  /// Goes on with another program. `own` has what that one has, and then what the present one has.
+  void exchange(Own& own);
+
   /// Throws where an element lies outside of the buffer.
   void check(Ref ref, int64_t index) { at(ref, index); }
   int64_t elements(Ref ref) const { return regions_[static_cast<size_t>(ref)].elements; }
@@ -53,7 +72,7 @@ class CheckedMemory {
     char* data;
     int64_t elements;
     // One entry per element, of written parameters only.
-    std::vector<Accesses> writer = {}, adder = {}, reader = {};
+    std::vector<Accesses> writer = {}, adder = {}, reader = {}, watcher = {};
     std::vector<char> own = {};  // storage of a local buffer
   };
 
@@ -69,8 +88,7 @@ class CheckedMemory {
   void acquire(Ref ref, int64_t index);
   void release(Ref ref, int64_t index);
 
-  /// By program: of how many of its releases it is known what was before them.
-  using Clock = std::map<int64_t, int64_t>;
+  static constexpr Ref grid_barriers = -1;  // stands for the memory by which the barriers of a grid order
   std::vector<Region> regions_;
   size_t params_;
   int64_t program_ = 0, epoch_ = 0;

@@ -71,6 +71,7 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::atomic, "atomic", 1, 0, ref_field | scalar_op_field | ordering_field, Access::updates, false},
     {Op::exchange_memory, "exchange_memory", 1, 0, ref_field | ordering_field, Access::updates, false},
     {Op::compare_exchange, "compare_exchange", 1, 0, ref_field | ordering_field, Access::updates, false},
+    {Op::wait_until, "wait_until", 1, 1, ref_field | ordering_field, Access::updates, false},
     {Op::prefetch, "prefetch", 0, 0, ref_field | number_field, Access::reads},
     {Op::alloc, "alloc", 0, 0, ref_field | number_field},
     {Op::loop, "loop", -1, 1, parallel_field},
@@ -84,6 +85,7 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::arrive, "arrive", 0, 0, ref_field, Access::updates},
     {Op::await, "await", 0, 0, ref_field, Access::reads},
     {Op::roles, "roles", 0, -1, axes_field | strides_field},
+    {Op::grid_barrier, "grid_barrier", 0, 0, 0, Access::none, false},
     {Op::inline_code, "inline", -1, -1, code_field, Access::none, false},
     {Op::source, "source", 0, 0, code_field, Access::updates, false},
     {Op::print, "print", 0, 0, text_field, Access::none, false},
@@ -99,6 +101,9 @@ consteval bool ops_in_order() {
 static_assert(ops_in_order(), "every kind of instruction has a row, in the order of the enumeration");
 
 constexpr const OpInfo& info(Op op) { return ops[static_cast<size_t>(op)]; }
+
+/// Returns whether a program waits for others there.
+constexpr bool waits_for_programs(Op op) { return op == Op::wait_until || op == Op::grid_barrier; }
 
 /// Returns whether an instruction takes part in asynchronous work, or in what roles do at once.
 constexpr bool is_asynchronous(Op op) { return op >= Op::copy_async && op <= Op::roles; }

@@ -17,6 +17,10 @@ std::string broken_rule(const Kernel& kernel, const Inst& inst);
 bool is_basic(const Kernel& kernel, const Inst& inst);
 bool is_basic(const Kernel& kernel);
 
+/// Returns whether a block has an instruction of a kind, at any depth.
+bool has_instruction(const Block& block, Op op);
+/// Returns whether programs of a kernel meet at barriers of the grid: all of them run at once.
+inline bool programs_meet(const Kernel& kernel) { return has_instruction(kernel.body, Op::grid_barrier); }
 /// Returns whether a block has code of a target (Op::inline_code, Op::source).
 bool has_code(const Block& block);
 /// Throws std::invalid_argument "[kernel NAME] file:line: …": the code is for GPUs alone.

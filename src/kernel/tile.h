@@ -99,6 +99,10 @@ enum class Op : uint8_t {
                // bit_xor) of itself and the value, in an order of the target's own
   exchange_memory,   // value, index, mask → the elements before, each replaced by the value
   compare_exchange,  // expected, value, index, mask → the elements before, each replaced where it is as expected
+  wait_until,  // index (int64 scalar) into a written parameter of 32 or 64 bits → the element found: it is read, as an
+               // atomic instruction does, until the block, which takes it and yields a bool scalar, says yes. The block
+               // works on scalars alone. Another program changes the element: one with a lower number, in a kernel that
+               // is `ordered`
   prefetch,  // offset: the elements from there up to `number.i` further on are read soon. A hint: it may point outside
              // the buffer
   alloc,   // local scratch of `number.i` elements, named by its ref (see Kernel::locals): in the outermost block, once,
@@ -124,6 +128,8 @@ enum class Op : uint8_t {
                   // phase is the barrier's present one or that before, which at the beginning is -1
   roles,  // a block for each role: they run at once, each on `axes[k]` warps with `strides[k]` registers a thread (0:
           // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
+  grid_barrier,  // until all programs of the launch have come here, in the outermost block or loops of it whose bounds are
+                 // the same for all: what they did before, all see behind it. All of them run at once
   inline_code,  // tiles of one shape → tiles of it: `code`, of a GPU, element by element. Its block, which takes tiles
                 // of the arguments' types and yields the results, says what it computes; a target without such code
                 // runs that. Without a block the kernel is for GPUs alone
@@ -184,11 +190,11 @@ struct Inst {
   bool reverse = false;    // scan, sort
   DotPrecision precision = DotPrecision::exact;  // dot
   LaneOp lane_op = LaneOp::shuffle;              // lanes
-  AtomicOrder ordering = {};                     // atomic, exchange_memory, compare_exchange
+  AtomicOrder ordering = {};                     // atomic, exchange_memory, compare_exchange, wait_until
   std::shared_ptr<const InlineCode> code = {};   // inline_code, source
   std::string text = {};                         // print, assert_
   int32_t line = 0;                              // where the user wrote it: a number in Kernel::lines; not hashed
-  std::vector<Block> blocks = {};  // loop, when, branch, while_loop; reduce and scan by a function
+  std::vector<Block> blocks = {};  // loop, when, branch, while_loop, wait_until; reduce and scan by a function
 };
 
 /// Returns the values that an instruction reads: its arguments, and values from outside that its blocks use.
@@ -234,6 +240,7 @@ struct Kernel {
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
   bool any_size = false;             // its tiles have any size, as users write them: a CPU legalizes it first
+  bool ordered = false;              // programs begin in the order of their numbers: each may wait for those before it
   LaunchOptions launch = {};
   std::vector<Type> types;  // of each Value
   Block body;
@@ -318,6 +325,11 @@ class Builder {
   Value exchange_memory(Ref ref, Value value, Value index, Value mask = no_value, AtomicOrder how = {});
   Value compare_exchange(Ref ref, Value expected, Value value, Value index, Value mask = no_value,
                          AtomicOrder how = {});
+  /// Reads an element until `holds` of it, a bool scalar, is true; returns it.
+  Value wait_until(Ref ref, Value index, const std::function<Value(Value)>& holds, AtomicOrder how = {});
+  void grid_barrier();
+  /// Says that programs begin in the order of their numbers.
+  void ordered() { kernel_.ordered = true; }
   /// Code of a target: results of the dtypes, of the shape `dims`. `counterpart` (or none) computes them.
   using Counterpart = std::function<std::vector<Value>(const std::vector<Value>&)>;
   std::vector<Value> inline_code(InlineCode code, const std::vector<Value>& args, const std::vector<Dtype>& results,

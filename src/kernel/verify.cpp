@@ -93,6 +93,15 @@ class Verifier {
     walk(walk, body);
   }
 
+  /// Checks that others may end the wait of a program.
+  void waiting(const Inst& inst) const {
+    if (in_iteration_) refuse(&inst, "iterations of parallel loops do not wait for programs");
+    if (inst.op == Op::wait_until && !kernel_.ordered)
+      refuse(&inst, "a program waits for another one, and programs begin in any order: the kernel is not ordered");
+    if (inst.op == Op::grid_barrier && (in_roles_ || conditions_ > 0))
+      refuse(&inst, "all programs come to a barrier of the grid: it stands in no condition and no role");
+  }
+
   void block(const Block& b, const std::vector<Type>& yields, bool outermost) {
     std::vector<Value> scope;
     for (Value v : b.arguments) define(nullptr, v, scope);
@@ -102,6 +111,7 @@ class Verifier {
       if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(&inst, wrong);
       if (touches_memory(inst.op)) allocation(inst, outermost);
       if (is_asynchronous(inst.op)) asynchronous(inst);
+      if (waits_for_programs(inst.op)) waiting(inst);
       if (inst.op == Op::yield) {
         if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
         check_yield(inst, yields);
@@ -132,6 +142,13 @@ class Verifier {
   }
 
   void nested(const Inst& inst) {
+    const bool condition = inst.op == Op::when || inst.op == Op::branch || inst.op == Op::while_loop;
+    conditions_ += condition ? 1 : 0;
+    blocks_of(inst);
+    conditions_ -= condition ? 1 : 0;
+  }
+
+  void blocks_of(const Inst& inst) {
     if (inst.op == Op::when) {
       std::vector<Type> values;
       for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
@@ -145,6 +162,10 @@ class Verifier {
         block(b, scalars, false);
         lane_by_lane(b, {});
       }
+    if (inst.op == Op::wait_until) {
+      block(inst.blocks[0], {Type{bool_, {}}}, false);
+      lane_by_lane(inst.blocks[0], {});
+    }
     if (inst.op == Op::inline_code && !inst.blocks.empty()) {
       std::vector<Type> values;
       for (Value v : inst.results) values.push_back(kernel_.types[static_cast<size_t>(v)]);
@@ -216,6 +237,7 @@ class Verifier {
   std::vector<int64_t> by_constant_;
   Value iterations_ = no_value;  // the number of iterations of parallel loops
   bool in_iteration_ = false, in_roles_ = false;
+  int conditions_ = 0;      // around the instruction
   std::set<Value> leaves_;  // constants and counts
   bool wrote_ = false;      // a parameter was written outside of parallel iterations
 };

@@ -7,6 +7,7 @@
 
 #include "kernel/expand/expand.h"
 #include "kernel/language/asynchronous_kernels.h"
+#include "kernel/language/waiting_kernels.h"
 #include "kernel/language/random_program.h"
 #include "kernel/language/trace.h"
 #include "kernel/legalize/legalize.h"
@@ -155,6 +156,10 @@ TEST_CASE("kernel text: every kind of instruction comes back as it was") {
     const Kernel& k = asynchronous.program.data().kernel;
     check_round_trip(k);
     collect(k.body, seen);
+  }
+  for (const k::Program& waiting : {test_kernels::look_back(), test_kernels::rounds()}) {
+    check_round_trip(waiting.data().kernel);
+    collect(waiting.data().kernel.body, seen);
   }
   for (const OpInfo& row : ops) {
     CAPTURE(row.name);

@@ -272,9 +272,10 @@ WEFT_API Any assume_range(const Any& v, int64_t low, int64_t high, Line at = Lin
 WEFT_API std::pair<Any, Any> swizzle2d(const Any& i, const Any& j, int64_t m, int64_t n, int64_t group,
                                        Line at = Line::here());
 
-/// How the programs along an axis of a grid run: in any order and at once; or one after another, each seeing what those
-/// before it stored.
-enum class Order : uint8_t { parallel, sequential };
+/// How the programs along an axis of a grid run: in any order and at once; one after another, each seeing what those
+/// before it stored; or at once, but begun in the order of their numbers, so that one may wait for those before it
+/// (wait_until). One ordered axis makes the parallel ones so too.
+enum class Order : uint8_t { parallel, sequential, ordered };
 /// One axis of a grid.
 struct GridAxis {
   /// The number of programs.

@@ -44,6 +44,15 @@ WEFT_API void commit_copies(Line at = Line::here());
 /// Waits until all groups but the last `left` ones are done.
 WEFT_API void wait_copies(int64_t left = 0, Line at = Line::here());
 
+/// Reads an element of an array, at an int64 scalar for each axis, until `holds` of it returns a true bool scalar;
+/// returns the element. The grid has an ordered axis, the elements have 32 or 64 bits, and programs change them by
+/// atomics.
+WEFT_API Any wait_until(const AnyRef& ref, std::span<const Any> position, const std::function<Any(Any)>& holds,
+                        Ordering how = {MemoryOrder::acquire, MemoryScope::device}, Line at = Line::here());
+/// Waits until all programs of the launch have come here: behind it each sees what all did before. They run at once, so
+/// that there are as many at most as fit a GPU.
+WEFT_API void grid_barrier(Line at = Line::here());
+
 /// What some warps of a program do while others do something else.
 struct Role {
   /// How many warps.

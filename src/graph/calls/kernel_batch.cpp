@@ -84,6 +84,7 @@ class Batching {
       case kernel::Op::program_id: programs_[inst.results[0]] = program_; return;
       case kernel::Op::load:
       case kernel::Op::gather:
+      case kernel::Op::wait_until:
       case kernel::Op::prefetch: move(0, inst.ref); break;
       case kernel::Op::store:
       case kernel::Op::scatter:

@@ -12,7 +12,9 @@ class Copier {
   virtual ~Copier() = default;
 
  protected:
-  Copier(const Kernel& from, const std::string& name) : from_(from), b_(name), now_(from.types.size(), no_value) {}
+  Copier(const Kernel& from, const std::string& name) : from_(from), b_(name), now_(from.types.size(), no_value) {
+    if (from.ordered) b_.ordered();
+  }
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 

@@ -9,7 +9,10 @@
 namespace weft::kernel {
 namespace {
 
-bool is_checked(const Inst& inst) { return inst.op == Op::assert_ || inst.op == Op::print; }
+/// Returns whether an instruction lives whatever its results are for.
+bool is_checked(const Inst& inst) {
+  return inst.op == Op::assert_ || inst.op == Op::print || waits_for_programs(inst.op);
+}
 
 /// Marks by repeated walks: an instruction lives if one of its results does, if it stores to a buffer that lives, or if
 /// an instruction inside it does. A buffer lives if it is wanted, or a living instruction reads it.
@@ -75,7 +78,8 @@ class Marking {
         inst.op == Op::loop || inst.op == Op::when || inst.op == Op::branch || inst.op == Op::while_loop;
     bool effect = is_checked(inst);
     const Access access = info(inst.op).access;
-    if (access == Access::writes || access == Access::updates) effect = live_.refs[static_cast<size_t>(inst.ref)] != 0;
+    if (access == Access::writes || access == Access::updates)
+      effect = effect || live_.refs[static_cast<size_t>(inst.ref)] != 0;
     if (control)
       for (const Block& b : inst.blocks) effect = block(b) || effect;
     if (control) carried(inst);

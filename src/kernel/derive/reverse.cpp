@@ -55,6 +55,10 @@ Reverser::Reverser(const Source& source, const Kernel& kernel, const Activity& a
 }
 
 Derivative Reverser::run() {
+  each_inst(from_.body, [&](const Inst& inst) {
+    if (waits_for_programs(inst.op))
+      refuse(inst, "programs that wait for each other do not run backwards: give the derivative by custom_function");
+  });
   declare();
   if (parts_ > 1 || share_ > 1) group();
   else program();

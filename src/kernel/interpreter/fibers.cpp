@@ -13,13 +13,31 @@ FiberRunner::FiberRunner(const Kernel& kernel, std::span<const HostBuffer> buffe
   if (has_op(kernel.body, is_asynchronous)) orders_ = std::make_unique<Orders>(kernel, memory_);
 }
 
-void FiberRunner::run(int64_t program) {
+void FiberRunner::begin(int64_t program) {
   program_ = program;
   memory_.begin(program);
   if (orders_) orders_->begin();
-  Fiber fiber{0, {{&kernel_.body}}};
-  if (!go(fiber)) stuck({&fiber, 1});
+  fibers_.clear();
+  fibers_.push_back({0, {{&kernel_.body}}});
+}
+
+void FiberRunner::run(int64_t program) {
+  begin(program);
+  if (!advance()) refuse_deadlock(waits());
+}
+
+/// Runs the program as far as it goes. False: it waits for others, or gives way to them.
+bool FiberRunner::advance() {
+  for (;;) {
+    if (fibers_.size() > 1) {
+      if (!turn_of_roles()) return false;
+      continue;
+    }
+    if (go(fibers_.front())) break;
+    if (fibers_.size() == 1) return false;
+  }
   if (orders_) guarded(nullptr, [&] { orders_->finish(); });
+  return true;
 }
 
 void FiberRunner::fail(const Inst* inst, const MemoryFault& fault) const {
@@ -53,11 +71,15 @@ bool FiberRunner::enter(Fiber& fiber, const Inst& inst) {
     ++fiber.frames.back().next, ++steps_;
     return true;
   }
-  if (inst.op == Op::roles) roles(inst);  // before the program's own place changes: its roles may fail
+  if (waits_for_programs(inst.op)) {
+    if (!(inst.op == Op::wait_until ? found(inst) : all_came())) return false;
+    ++fiber.frames.back().next, ++steps_;
+    return true;
+  }
   ++fiber.frames.back().next, ++steps_;
   const auto begin = [&](const Block& b) { fiber.frames.push_back({&b, &inst}); };
   switch (inst.op) {
-    case Op::roles: return true;
+    case Op::roles: return roles(inst), false;
     case Op::loop: return begin_loop(fiber, inst), true;
     case Op::branch: return begin(inst.blocks[whole(inst.args[0]) != 0 ? 0 : 1]), true;
     case Op::while_loop: return define(inst.blocks[0].arguments, copies(inst.args)), begin(inst.blocks[0]), true;
@@ -68,8 +90,10 @@ bool FiberRunner::enter(Fiber& fiber, const Inst& inst) {
     default: break;
   }
   step(inst);
-  // Where roles may disturb each other, they do so in some order.
-  return fiber.agent == 0 || !is_asynchronous(inst.op) || random_() % 2 == 0;
+  // Where roles may disturb each other, or programs, they do so in some order.
+  const bool meets = fiber.agent != 0 ? is_asynchronous(inst.op)
+                                      : programs_ > 0 && info(inst.op).access == Access::updates;
+  return !meets || random_() % 2 == 0;
 }
 
 /// Ends a block: a loop goes on, other instructions have their results.
@@ -114,32 +138,43 @@ void FiberRunner::iterate(Fiber& fiber, const Frame& frame, std::vector<TileValu
   fiber.frames.push_back(frame);
 }
 
-/// Runs the roles of a program to their ends, in turns of a random order.
+/// Begins the roles of a program, which goes on behind them.
 void FiberRunner::roles(const Inst& inst) {
   orders_->fork(inst.blocks.size());
-  std::vector<Fiber> fibers;
-  for (const Block& b : inst.blocks) fibers.push_back({fibers.size() + 1, {{&b}}});
-  while (!fibers.empty()) {
-    std::shuffle(fibers.begin(), fibers.end(), random_);
-    const uint64_t before = steps_;
-    for (Fiber& f : fibers) go(f);
-    if (steps_ == before) stuck(fibers);
-    std::erase_if(fibers, [](const Fiber& f) { return f.frames.empty(); });
+  for (const Block& b : inst.blocks) fibers_.push_back({fibers_.size(), {{&b}}});
+}
+
+/// Lets the roles of a program go on, in a random order. False: none of them can.
+bool FiberRunner::turn_of_roles() {
+  const uint64_t before = steps_;
+  std::shuffle(fibers_.begin() + 1, fibers_.end(), random_);
+  for (size_t k = 1; k < fibers_.size(); ++k) go(fibers_[k]);
+  std::erase_if(fibers_, [](const Fiber& f) { return f.agent != 0 && f.frames.empty(); });
+  if (fibers_.size() == 1) orders_->join();
+  return steps_ != before;
+}
+
+/// Returns who waits for what, in the program: "role 1 waits at a.cpp:3 for …".
+std::vector<std::string> FiberRunner::waits() const {
+  std::vector<std::string> out;
+  for (const Fiber& f : fibers_) {
+    if (f.frames.empty() || (f.agent == 0 && fibers_.size() > 1)) continue;
+    const Inst& inst = f.frames.back().block->insts[f.frames.back().next];
+    std::string what;
+    if (inst.op == Op::await) what = orders_->awaited(inst.ref, whole(inst.args[0]), whole(inst.args[1]));
+    else if (inst.op == Op::grid_barrier)
+      what = fmt::format("the barrier of the grid, to which {} of {} programs have come{}", arrived_, programs_,
+                         ended_ > 0 ? fmt::format(", and {} have ended", ended_) : "");
+    else if (inst.op == Op::wait_until) what = awaited(inst);
+    else continue;
+    out.push_back(fmt::format("{} waits at {} for {}", Orders::name(f.agent), place_of(kernel_, inst), what));
   }
-  orders_->join();
-  agent_ = 0;
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 /// Reports that nobody can go on.
-void FiberRunner::stuck(std::span<const Fiber> fibers) const {
-  std::vector<std::string> all;
-  for (const Fiber& f : fibers) {
-    if (f.frames.empty()) continue;
-    const Inst& inst = f.frames.back().block->insts[f.frames.back().next];
-    all.push_back(fmt::format("{} waits at {} for {}", Orders::name(f.agent), orders_->where(inst),
-                              orders_->awaited(inst.ref, whole(inst.args[0]), whole(inst.args[1]))));
-  }
-  std::sort(all.begin(), all.end());
+void FiberRunner::refuse_deadlock(std::vector<std::string> all) const {
   throw_failure("kernel " + kernel_.name, fmt::format("program {}: deadlock: {}", program_, fmt::join(all, "; ")));
 }
 

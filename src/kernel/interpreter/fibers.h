@@ -1,7 +1,9 @@
 #pragma once
 // Runs the blocks of a kernel for the interpreter: control flow, roles, which take turns in an order that a seed
-// chooses, and the accesses that asynchronous work may disturb. What single instructions compute is the interpreter's.
+// chooses, and the accesses that asynchronous work may disturb; programs that wait for each other take turns too. What
+// single instructions compute is the interpreter's.
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -50,11 +52,15 @@ class FiberRunner {
   const CheckedMemory& memory() const { return memory_; }
   /// Runs a program from begin to end.
   void run(int64_t program);
+  /// Runs all programs. They begin in order; up to `most` of them are under way at a time, and take turns.
+  void run_together(int64_t programs, int64_t most);
 
  protected:
   using Tile = TileValue;
   /// Runs an instruction that has no blocks, or whose blocks compute values from values.
   virtual void step(const Inst& inst) = 0;
+  /// Runs a block that computes values from values, and returns what its yield carries on.
+  virtual const std::vector<Value>& block(const Block& b) = 0;
 
   const Tile& tile(Value v) const { return values_[static_cast<size_t>(v)]; }
   const Type& type(Value v) const { return kernel_.types[static_cast<size_t>(v)]; }
@@ -105,6 +111,26 @@ class FiberRunner {
   int64_t program_ = 0;
 
  private:
+  /// What a program has of its own while others run.
+  struct Own {
+    int64_t program = 0;
+    std::deque<Fiber> fibers = {};
+    std::vector<Tile> values = {};
+    std::unique_ptr<Orders> orders = {};
+    CheckedMemory::Own memory = {};
+    int64_t barriers = 0;  // of the grid, that it has come to
+    bool came = false;     // to one that it has not left
+  };
+  void exchange(Own& own);
+  void begin(int64_t program);
+  bool advance();
+  bool turn_of_roles();
+  bool found(const Inst& inst);
+  bool all_came();
+  bool waits_for_earlier() const;
+  std::string awaited(const Inst& inst) const;
+  std::vector<std::string> waits() const;
+  [[noreturn]] void refuse_deadlock(std::vector<std::string> waits) const;
   bool go(Fiber& fiber);
   bool enter(Fiber& fiber, const Inst& inst);
   void leave(Fiber& fiber);
@@ -112,10 +138,15 @@ class FiberRunner {
   void next_iteration(Fiber& fiber, Frame frame, std::vector<Tile> carried);
   void iterate(Fiber& fiber, const Frame& frame, std::vector<Tile> carried, bool goes_on);
   void roles(const Inst& inst);
-  [[noreturn]] void stuck(std::span<const Fiber> fibers) const;
 
   std::mt19937_64 random_;
-  uint64_t steps_ = 0;  // that were made
+  uint64_t steps_ = 0;                  // that were made
+  std::deque<Fiber> fibers_ = {};       // of the program: its own, and behind it those of its roles
+  int64_t barriers_ = 0;                // of the grid, that the program has come to
+  bool came_ = false;                   // to one that it has not left
+  int64_t programs_ = 0;                // that run together; 0: each runs alone
+  int64_t arrived_ = 0, ended_ = 0;     // of those, at the next barrier of the grid; at their end
+  int64_t rounds_ = 0;                  // barriers of the grid that all have come to
 };
 
 }  // namespace weft::kernel

@@ -42,7 +42,7 @@ class Interpreter : public FiberRunner {
 
  private:
   /// Runs a block that computes values from values, and returns what its yield carries on.
-  const std::vector<Value>& block(const Block& b) {
+  const std::vector<Value>& block(const Block& b) override {
     for (const Inst& inst : b.insts) {
       if (inst.op == Op::yield) break;
       guarded(&inst, [&] { step(inst); });
@@ -242,7 +242,11 @@ class Interpreter : public FiberRunner {
 void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols, int64_t grid,
              std::span<const Ref> results, uint64_t seed) {
   Interpreter interpreter(kernel, buffers, symbols, seed);
-  for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
+  constexpr int64_t under_way = 3;  // for each seed
+  if (has_op(kernel.body, waits_for_programs))
+    interpreter.run_together(grid, programs_meet(kernel) ? grid : 1 + under_way * static_cast<int64_t>(seed));
+  else
+    for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
   for (const Ref ref : results)
     if (const int64_t at = interpreter.memory().first_unwritten(ref); at >= 0)
       throw_failure("kernel " + kernel.name, fmt::format("no program writes element {} of parameter {}", at, ref));
@@ -261,8 +265,8 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     throw_failure(where, fmt::format("takes {} symbols, not {}", kernel.symbols.size(), symbols.size()));
   for (const HostBuffer& b : buffers)
     if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) throw_failure(where, "a buffer has no memory");
-  constexpr uint64_t orders = 3;  // of roles, that are tried
-  if (has_op(kernel.body, [](Op op) { return op == Op::roles; })) {
+  constexpr uint64_t orders = 3;  // of roles and programs, that are tried
+  if (has_op(kernel.body, [](Op op) { return op == Op::roles || waits_for_programs(op); })) {
     std::vector<std::vector<char>> before;
     for (size_t k = 0; k < buffers.size(); ++k) {
       const char* const data = static_cast<const char*>(buffers[k].data);

@@ -37,9 +37,9 @@ void Orders::join() {
   for (Agent a = 1; a < clocks_.size(); ++a) merge(clocks_[0], clocks_[a]), ++clocks_[a][a];
 }
 
-std::string Orders::where(const Inst& inst) const {
-  const SourceLine& source = kernel_.lines[static_cast<size_t>(inst.line)];
-  return source.line > 0 ? fmt::format("{}:{}", source.file, source.line) : print_inst(kernel_, inst);
+std::string place_of(const Kernel& kernel, const Inst& inst) {
+  const SourceLine& source = kernel.lines[static_cast<size_t>(inst.line)];
+  return source.line > 0 ? fmt::format("{}:{}", source.file, source.line) : print_inst(kernel, inst);
 }
 
 void Orders::finish() const {

@@ -23,6 +23,9 @@ struct CopyUnderWay {
   std::vector<std::pair<int64_t, int64_t>> elements = {};  // (to, from)
 };
 
+/// Returns "file:line" of an instruction, or its text.
+std::string place_of(const Kernel& kernel, const Inst& inst);
+
 class Orders {
  public:
   Orders(const Kernel& kernel, CheckedMemory& memory);
@@ -50,7 +53,7 @@ class Orders {
   /// Returns "the program", "role 0", ….
   static std::string name(Agent agent) { return agent == 0 ? "the program" : "role " + std::to_string(agent - 1); }
   /// Returns "file:line" of an instruction, or its text.
-  std::string where(const Inst& inst) const;
+  std::string where(const Inst& inst) const { return place_of(kernel_, inst); }
 
  private:
   using Clock = std::vector<int64_t>;  // by agent: its time that is known

@@ -121,7 +121,7 @@ std::vector<Any> if_else(const Any& condition, const std::function<std::vector<A
     t.set_variables(slots, before);
     std::vector<Value> out;
     std::vector<Type> own;
-    t.in_block([&] {
+    t.in_conditional([&] {
       for (const Any& v : body()) out.push_back(t.value(v, at)), own.push_back(t.builder.type(out.back()));
     });
     if (!types) types = own;
@@ -154,13 +154,13 @@ void while_(const std::function<Any()>& condition, const std::function<void()>& 
       [&](const std::vector<Value>& carried) {
         t.set_variables(slots, carried);
         Value holds = kernel::no_value;
-        t.in_block([&] { holds = bool_scalar(t, "while_", condition(), at); });
+        t.in_conditional([&] { holds = bool_scalar(t, "while_", condition(), at); });
         check_unchanged(t, "while_: the condition", slots, carried, at);
         return holds;
       },
       [&](const std::vector<Value>& carried) {
         t.set_variables(slots, carried);
-        t.in_block(body);
+        t.in_conditional(body);
         return t.variables(slots);
       });
   t.set_variables(slots, last);

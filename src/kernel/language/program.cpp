@@ -45,7 +45,7 @@ void declare_ids(Trace& t, std::span<const Value> loops) {
   t.ids.assign(t.grid.size(), kernel::no_value);
   int64_t behind = 1, all = 1;
   for (const GridAxis& axis : t.grid)
-    if (axis.order == Order::parallel) all *= std::max<int64_t>(axis.extent, 1);
+    if (axis.order != Order::sequential) all *= std::max<int64_t>(axis.extent, 1);
   size_t next = loops.size();
   for (size_t k = t.grid.size(); k-- > 0;) {
     const GridAxis& axis = t.grid[k];
@@ -71,6 +71,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   check_params(name, params, grid);
   Trace t(name, std::move(params), grid);
   const TraceScope scope(t);
+  if (t.ordered()) t.builder.ordered();
   std::vector<AnyRef> refs;
   for (const Param& p : t.params) {
     AnyRef ref{t.builder.param(p.name, p.dtype, p.use != Use::in),
@@ -102,7 +103,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   };
   nest();
   int64_t programs = 1;
-  for (const GridAxis& axis : grid) programs *= axis.order == Order::parallel || axis.extent == 0 ? axis.extent : 1;
+  for (const GridAxis& axis : grid) programs *= axis.order != Order::sequential || axis.extent == 0 ? axis.extent : 1;
   auto data = std::make_shared<Program::Data>();
   data->kernel = without_unchanged(t.builder.finish());
   data->kernel.any_size = true;

@@ -1,5 +1,6 @@
 #include "kernel/language/trace.h"
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <utility>
@@ -83,7 +84,7 @@ Trace& Trace::current(std::string_view what, Line at, bool scalars_alone) {
                                         "function of a kernel, on the thread that traces it",
                                         at.number > 0 ? fmt::format("{}:{}: ", at.file, at.number) : "", what));
   if (trace_of_thread->combining_ && !scalars_alone)
-    trace_of_thread->refuse(at, fmt::format("{} in the function of a reduction or scan: it computes scalars from "
+    trace_of_thread->refuse(at, fmt::format("{} in the function of a reduction or scan, or the condition of a wait: it computes scalars from "
                                             "scalars, without tiles, arrays, variables and control flow",
                                             what));
   return *trace_of_thread;
@@ -158,6 +159,16 @@ void Trace::in_combine(const std::function<void()>& body) {
   const bool before = std::exchange(combining_, true);
   in_block(body);
   combining_ = before;
+}
+
+void Trace::in_conditional(const std::function<void()>& body) {
+  ++conditions_;
+  in_block(body);
+  --conditions_;
+}
+
+bool Trace::ordered() const {
+  return std::any_of(grid.begin(), grid.end(), [](const GridAxis& axis) { return axis.order == Order::ordered; });
 }
 
 void Trace::in_role(const std::function<void()>& body) {

@@ -53,6 +53,11 @@ class Trace {
   /// Runs the function of a reduction in a block of its own.
   void in_combine(const std::function<void()>& body);
   bool combining() const { return combining_; }
+  /// Runs the body of a condition, or of a loop as long as one holds, in a block of its own.
+  void in_conditional(const std::function<void()>& body);
+  bool in_condition() const { return conditions_ > 0; }
+  /// Returns whether programs begin in the order of their numbers.
+  bool ordered() const;
   /// Runs the user's function: from now on blocks are the user's.
   void in_body(const std::function<void()>& body);
   bool in_nested_block() const { return open_.size() > outer_; }
@@ -86,6 +91,7 @@ class Trace {
   uint32_t blocks_ = 0;
   size_t outer_ = 1;  // open blocks around the user's function
   bool combining_ = false;
+  int conditions_ = 0;  // that are open
   size_t role_block_ = 0, role_cells_ = 0;                // open blocks and variables outside of the role; 0: in none
   std::vector<std::pair<kernel::Value, Known>> learned_;  // what was known before, for the end of a block
   Line last_;                                             // of the last instruction that has one

@@ -115,7 +115,8 @@ class Cleaner {
     if (row.access == kernel::Access::writes || row.access == kernel::Access::updates) return true;
     if (inst.op == Op::inline_code && inst.code->effects) return true;
     if (inst.op == Op::alloc || inst.op == Op::yield || inst.op == Op::print || inst.op == Op::assert_ ||
-        inst.op == Op::prefetch || inst.op == Op::while_loop || kernel::is_asynchronous(inst.op))
+        inst.op == Op::prefetch || inst.op == Op::while_loop || kernel::is_asynchronous(inst.op) ||
+        kernel::waits_for_programs(inst.op))
       return true;
     return std::any_of(inst.blocks.begin(), inst.blocks.end(), [](const Block& b) {
       return std::any_of(b.insts.begin(), b.insts.end(),

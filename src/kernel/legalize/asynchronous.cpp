@@ -22,6 +22,18 @@ void Legalizer::asynchronous(const Inst& inst) {
   }
 }
 
+void Legalizer::wait_until(const Inst& inst) {
+  const Block& holds = inst.blocks[0];
+  held(inst.results[0]).scalar = b_.wait_until(
+      inst.ref, scalar(inst.args[0]),
+      [&](Value found) {
+        held(holds.arguments[0]).scalar = found;
+        in_frame([&] { block(holds); });
+        return scalar(holds.insts.back().args[0]);
+      },
+      inst.ordering);
+}
+
 void Legalizer::copy(const Inst& inst) {
   const auto rank = static_cast<std::ptrdiff_t>(inst.type.rank());
   const auto middle = inst.strides.begin() + rank;

@@ -36,6 +36,7 @@ Legalizer::Legalizer(const Kernel& kernel, const VectorRegisters& registers)
 }
 
 Kernel Legalizer::run() {
+  if (from_.ordered) b_.ordered();
   for (const Param& p : from_.params) b_.param(p.name, p.dtype, p.written);
   for (const std::string& s : from_.symbols) b_.symbol(s);
   for (const Local& l : from_.locals)
@@ -76,6 +77,8 @@ void Legalizer::visit(const Inst& inst) {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange: return update(inst);
+    case Op::wait_until: return wait_until(inst);
+    case Op::grid_barrier: return b_.grid_barrier();
     case Op::reduce: return reduce(inst);
     case Op::scan: return scan(inst);
     case Op::sort: return sort(inst);

@@ -69,6 +69,7 @@ struct Rules {
   void leaf();
   void movement();
   void access();
+  void wait();
   void check();
 };
 

@@ -169,6 +169,23 @@ void Rules::atomic() {
   require(bits ? is_integer(inst.type.dtype) : inst.type.dtype != bool_, "the atomic is not defined on this dtype");
 }
 
+void Rules::wait() {
+  if (!args(1) || !memory(inst.type.dtype)) return;
+  require(!is_local(kernel, inst.ref), "a program waits for what others write: the reference names no parameter");
+  writable();
+  require(int64_scalar(0), "the index is an int64 scalar");
+  require(inst.type.rank() == 0 && inst.type.dtype.size() >= 4 && inst.type.dtype != complex64,
+          "the element is a scalar of 32 or 64 bits");
+  const Block& holds = inst.blocks[0];
+  const auto is = [&](Value v, const Type& t) {
+    return v >= 0 && static_cast<size_t>(v) < kernel.types.size() && kernel.types[static_cast<size_t>(v)] == t;
+  };
+  require(holds.arguments.size() == 1 && is(holds.arguments[0], inst.type), "the block takes the element");
+  require(!holds.insts.empty() && holds.insts.back().args.size() == 1 &&
+              is(holds.insts.back().args[0], Type{bool_, {}}),
+          "the block yields a bool scalar");
+}
+
 /// Instructions that touch a parameter or a local buffer.
 void Rules::access() {
   switch (inst.op) {
@@ -210,6 +227,7 @@ void Rules::access() {
       writable();
       require(inst.type == arg(1) && arg(0) == arg(1), "expected, value and result have one type");
       break;
+    case Op::wait_until: return wait();
     case Op::prefetch:
       if (!args(1) ||
           !require(is_ref(kernel, inst.ref) && !is_local(kernel, inst.ref), "the reference names no parameter"))

@@ -229,8 +229,10 @@ void Rules::check() {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange:
+    case Op::wait_until:
     case Op::prefetch:
     case Op::alloc: return access();
+    case Op::grid_barrier: args(0); return;
     case Op::scalar: return scalar();
     case Op::reduce: return void(combined(true));
     case Op::scan: return void(combined(false));
@@ -290,6 +292,13 @@ bool is_basic(const Kernel& kernel, const Inst& inst) {
 bool is_basic(const Kernel& kernel) {
   return std::all_of(kernel.body.insts.begin(), kernel.body.insts.end(),
                      [&](const Inst& i) { return is_basic(kernel, i); });
+}
+
+bool has_instruction(const Block& block, Op op) {
+  return std::any_of(block.insts.begin(), block.insts.end(), [&](const Inst& inst) {
+    return inst.op == op || std::any_of(inst.blocks.begin(), inst.blocks.end(),
+                                        [&](const Block& inner) { return has_instruction(inner, op); });
+  });
 }
 
 bool is_local(const Kernel& kernel, Ref ref) {

@@ -222,6 +222,7 @@ int address_of(Op op) {
   switch (op) {
     case Op::load:
     case Op::gather:
+    case Op::wait_until:
     case Op::prefetch: return 0;
     case Op::store:
     case Op::scatter:

@@ -63,6 +63,7 @@ class Parser {
     if (in_.accept("grid")) launch_ = Launch{std::move(arrays_), in_.whole("the number of programs", 0)};
     else if (has_extents_) refuse(in_.peek(), "the arrays have extents: write \"grid\" and the number of programs");
     kernel_.any_size = in_.accept("any_size");
+    kernel_.ordered = in_.accept("ordered");
     for (const auto& [word, member] : launch_words)
       if (in_.accept(word)) kernel_.launch.*member = static_cast<int>(in_.whole(std::string(word), 1, 1024));
     in_.expect("{");
@@ -384,7 +385,7 @@ class Parser {
 
   /// Limits and masks that are not written are absent values.
   void absent_arguments(const Inst& inst, std::vector<Value>& behind, const std::vector<Type>& types, const Token& at) {
-    if (!behind.empty() || inst.op == Op::prefetch) return;
+    if (!behind.empty() || inst.op == Op::prefetch || inst.op == Op::wait_until) return;
     if (behind_address(inst.op) == "mask") return behind.push_back(no_value);
     if (inst.op == Op::load && types.empty()) refuse(at, "the type of the tile is missing: write it behind a colon");
     behind.assign(inst.op == Op::load ? types[0].dims.size() : type_of(inst.args[0], at).dims.size(), no_value);

@@ -28,6 +28,7 @@ class Printer {
     text_ += ')';
     if (launch) fmt::format_to(out, " grid {}", launch->programs);
     if (kernel_.any_size) text_ += " any_size";
+    if (kernel_.ordered) text_ += " ordered";
     for (const auto& [word, member] : launch_words)
       if (kernel_.launch.*member > 0) fmt::format_to(out, " {} {}", word, kernel_.launch.*member);
     text_ += " {\n";

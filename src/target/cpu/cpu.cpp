@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "kernel/expand/expand.h"
 #include "kernel/legalize/legalize.h"
+#include "kernel/rules.h"
 #include "runtime/cache_dir.h"
 #include "runtime/threads.h"
 #include "target/cpu/codegen/compile.h"
+#include "target/cpu/codegen/programs.h"
 #include "target/cpu/codegen/report.h"
 #include "target/cpu/generator_digest.h"  // of the code generator: objects on disk of another version are not used
 #include "target/cpu/libraries/onednn.h"
@@ -26,7 +28,11 @@ namespace {
 
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function) : jit_(std::move(jit)), function_(function) {}
+  /// What programs of a launch have to do with each other: nothing; they begin in order; they meet at barriers.
+  enum class Programs : uint8_t { apart, ordered, meeting };
+
+  CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function, Programs programs)
+      : jit_(std::move(jit)), function_(function), programs_(programs) {}
 
   void run(std::span<const Segment> segments, double work) const override {
     launch(segments, work);
@@ -38,11 +44,34 @@ class CpuExecutable final : public Executable {
     int64_t total = 0;
     for (const Segment& s : segments) total += s.grid;
     if (total == 0) return;
+    if (programs_ == Programs::meeting) return meet(segments);
     if (total == 1 || work < least_parallel_work) return range(segments, 0, total);
+    if (programs_ == Programs::ordered) return in_order(segments, total);
     const bool shared = segments.size() > 1 && total >= least_shared * static_cast<int64_t>(segments.size());
     runtime::parallel_for(total, [&](int64_t begin, int64_t end) {
       shared ? shares(segments, total, begin, end) : range(segments, begin, end);
     });
+  }
+
+  // Each thread takes the first program that none has begun, and runs it to its end: those before one that waits have
+  // ended or run on threads that do not wait for it.
+  void in_order(std::span<const Segment> segments, int64_t total) const {
+    std::atomic<int64_t> next{0};
+    runtime::parallel_for(std::min<int64_t>(runtime::num_threads(), total), [&](int64_t begin, int64_t end) {
+      if (begin == end) return;
+      for (int64_t k = next++; k < total; k = next++) range(segments, k, k + 1);
+    });
+  }
+
+  // All programs of a launch are under way at once, as fibers of one thread.
+  void meet(std::span<const Segment> segments) const {
+    constexpr int64_t most = 4096;  // stacks
+    for (const Segment& s : segments) {
+      if (s.grid > most)
+        throw_invalid("grid_barrier", fmt::format("a grid of {} programs: a CPU runs {} of them at once: launch fewer",
+                                                  s.grid, most));
+      run_programs(s.grid, [&](int64_t k) { function_(s.buffers.data(), s.symbols.data(), k, k + 1); });
+    }
   }
 
   // Programs of a segment, on average, from which on each thread gets a share of every segment.
@@ -74,7 +103,13 @@ class CpuExecutable final : public Executable {
   }
   std::shared_ptr<Jit> jit_;
   KernelFunction function_;
+  Programs programs_;
 };
+
+CpuExecutable::Programs programs_of(const kernel::Kernel& kernel) {
+  using Programs = CpuExecutable::Programs;
+  return kernel::programs_meet(kernel) ? Programs::meeting : kernel.ordered ? Programs::ordered : Programs::apart;
+}
 
 }  // namespace
 
@@ -142,7 +177,7 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
     functions_.emplace(job.digest, job.function);
     stats_.from_memory += static_cast<int64_t>(job.wanted_by.size()) - 1;
     for (size_t k : job.wanted_by) {
-      out[k] = std::make_shared<CpuExecutable>(jit_, job.function);
+      out[k] = std::make_shared<CpuExecutable>(jit_, job.function, programs_of(job.kernel));
       loaded_.emplace(digests[k], out[k]);
     }
   }

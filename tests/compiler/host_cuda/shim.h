@@ -161,13 +161,14 @@ static const Words& published(const std::array<u32, 6>& mine) {
   return now;
 }
 static bool waits_for_cluster = false;  // the thread that has just given way
+static bool sleeps = false;             // a thread of the block, until another block has done something
 /// All threads of a block until each has ended or waits for other blocks. True: there are some of the latter.
 static bool turn_of(int block) {
   rank = block;
   if (blocks.size() > 1) std::memcpy(memory, own().shared.data(), sizeof memory);
   bool left = true, goes_on = true;
   while (goes_on) {
-    left = goes_on = false;
+    left = goes_on = sleeps = false;
     for (int t = 0; t < threads; ++t) {
       threadIdx.x = t;
       if (self().done) continue;
@@ -176,6 +177,7 @@ static bool turn_of(int block) {
       left = left || !self().done;
       goes_on = goes_on || (!self().done && !waits_for_cluster);
     }
+    goes_on = goes_on && !sleeps;
   }
   if (blocks.size() > 1) std::memcpy(own().shared.data(), memory, sizeof memory);
   return left;
@@ -346,6 +348,12 @@ static void cluster_arrive() { cluster_begin(); }
 static void cluster_wait() {
   const unsigned round = block::self().cluster_round;
   while (block::cluster.round == round) block::waits_for_cluster = true, block::give_way();
+}
+static void __nanosleep(u32) { block::sleeps = true, block::give_way(); }
+static u32 atomicInc(u32* place, u32 last) {
+  const u32 old = *place;
+  *place = old >= last ? 0 : old + 1;
+  return old;
 }
 static u8* in_block(u8* p, int rank) {
   return rank == block::rank ? p : block::blocks[static_cast<size_t>(rank)].shared.data() + (p - memory);

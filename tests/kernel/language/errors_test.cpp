@@ -208,7 +208,8 @@ TEST_CASE("functions of reductions that do more than combine scalars are refused
     const k::CombineAny low = [](const Anys& a, const Anys&) { return a; };
     t.at(__LINE__), k::reduce(low, std::span<const Any>(), 0);
   });
-  const std::string why = "in the function of a reduction or scan: it computes scalars from scalars";
+  const std::string why =
+      "in the function of a reduction or scan, or the condition of a wait: it computes scalars from scalars";
   refused({"mul of a tile", why}, [](Test& t) {
     const auto x = line(4);
     k::reduce(x, 0, [&](auto a, auto b) {

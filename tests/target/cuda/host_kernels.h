@@ -122,11 +122,14 @@ class HostKernels {
       maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull, {}ull, {}ull}}}}", m.param,
                           m.pitch * size, m.across * size, m.lines, size, m.width > 0 ? m.width : m.pitch, m.end);
     }
+    if (r.ordered || r.meets) maps += ", 0";
+    // Blocks that wait for each other take turns, as those of a cluster do.
+    const std::string together = r.ordered || r.meets ? "(int)g" : fmt::format("{}", r.blocks);
     return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G{2}); }}\n", symbol, arguments, maps) +
            fmt::format(
                "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "
-               "block::run({0}_thread, {1}, std::min<i64>((g + {2} - 1) / {2} * {3}, {4}), {3}); }}\n",
-               symbol, r.threads, r.programs, r.blocks, r.resident > 0 ? "2" : "0x7fffffff");
+               "block::run({0}_thread, {1}, std::min<i64>((g + {2} - 1) / {2} * {3}, {4}), {5}); }}\n",
+               symbol, r.threads, r.programs, r.blocks, r.resident > 0 ? "2" : "0x7fffffff", together);
   }
 
   std::vector<Entry> entries_;

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "kernel/scalar.h"
+#include "target/cpu/codegen/programs.h"
 #include "target/cpu/codegen/report.h"
 #include "target/cpu/codegen/roles.h"
 
@@ -76,6 +77,8 @@ const auto library_symbols = std::to_array<Symbol>({
     {"weft_fail", address<void(const char*)>(&report_failure)},
     {"weft_arrive", address<void(int64_t*, int64_t)>(&arrive_at_barrier)},
     {"weft_await", address<void(const int64_t*, int64_t, const char*)>(&await_phase)},
+    {"weft_wait", address<void()>(&wait_for_programs)},
+    {"weft_meet", address<void(const char*)>(&meet_programs)},
     {"weft_roles", address<void(RoleBody const*, int64_t, void*)>(&run_roles)},
 });
 

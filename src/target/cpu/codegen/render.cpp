@@ -181,6 +181,8 @@ void Renderer::instruction(const Inst& inst) {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange: update(inst); return;
+    case Op::wait_until: wait_until(inst); return;
+    case Op::grid_barrier: grid_barrier(inst); return;
     case Op::print: print(inst); return;
     case Op::assert_: check_condition(inst); return;
     default: break;

@@ -47,6 +47,10 @@ class Renderer {
   void print(const kernel::Inst& inst);
   void check_condition(const kernel::Inst& inst);
 
+  // render_waiting.cpp
+  void wait_until(const kernel::Inst& inst);
+  void grid_barrier(const kernel::Inst& inst);
+
   // render_roles.cpp
   void make_barriers(const kernel::Inst& alloc);
   void arrive(const kernel::Inst& inst);

@@ -1,11 +1,16 @@
+// Fibers of one thread: roles of a program, and programs that meet.
 #include "target/cpu/codegen/roles.h"
 
 #include <ucontext.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "target/cpu/codegen/programs.h"
 #include "target/cpu/codegen/report.h"
 
 namespace weft::target {
@@ -40,17 +45,19 @@ struct RoleFiber {
   ucontext_t context = {};
   Sanitized sanitized = {};
   std::unique_ptr<char[]> stack;
-  RoleBody body = nullptr;
+  std::function<void()> body;
   bool ended = false;
 };
 
-/// The roles that run on a thread.
+/// The roles or programs that run on a thread.
 struct RoleTurns {
   ucontext_t scheduler = {};
   Sanitized sanitized = {};  // of the scheduler
   std::deque<RoleFiber> fibers = {};
-  void* frame = nullptr;
   RoleFiber* running = nullptr;
+  bool programs = false;      // they are programs
+  size_t come = 0;            // of those, to where all meet
+  uint64_t meetings = 0;      // to which all have come
   bool progress = false;   // since the last round, a role has ended or arrived, or a wait is over
   std::string waits = {};  // where one of them waits
 };
@@ -79,15 +86,15 @@ void role_main() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &all.sanitized.bottom, &all.sanitized.size);
 #endif
-  all.running->body(all.frame);
+  all.running->body();
   all.running->ended = true;
   all.progress = true;
   give_way(all);
 }
 
-void begin_role(RoleTurns& all, RoleBody body) {
+void begin_role(RoleTurns& all, std::function<void()> body) {
   RoleFiber& fiber = all.fibers.emplace_back();
-  fiber.body = body;
+  fiber.body = std::move(body);
   if (spare_stacks.empty()) {
     fiber.stack = std::make_unique_for_overwrite<char[]>(stack_bytes);
   } else {
@@ -107,12 +114,8 @@ void begin_role(RoleTurns& all, RoleBody body) {
 
 bool ended(const int64_t* barrier, int64_t phase) { return phase < (*barrier >> 32); }
 
-}  // namespace
-
-void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
-  RoleTurns all;
-  all.frame = frame;
-  for (int64_t k = 0; k < count; ++k) begin_role(all, bodies[k]);
+/// Runs fibers to their ends, in turns. Where all wait it notes a failure that ends with `stuck`.
+void run_all(RoleTurns& all, const char* stuck) {
 #if defined(__SANITIZE_THREAD__)
   all.sanitized.fiber = __tsan_get_current_fiber();
 #endif
@@ -127,7 +130,7 @@ void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
       left = left || !fiber.ended;
     }
     if (left && !all.progress) {
-      report_failure((all.waits + "deadlock: all roles wait for phases that none of them ends").c_str());
+      report_failure((all.waits + "deadlock: " + stuck).c_str());
       break;
     }
   }
@@ -138,6 +141,39 @@ void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
 #endif
     spare_stacks.push_back(std::move(fiber.stack));
   }
+}
+
+}  // namespace
+
+void run_roles(const RoleBody* bodies, int64_t count, void* frame) {
+  RoleTurns all;
+  for (int64_t k = 0; k < count; ++k) begin_role(all, [body = bodies[k], frame] { body(frame); });
+  run_all(all, "all roles wait for phases that none of them ends");
+}
+
+void run_programs(int64_t count, const std::function<void(int64_t)>& body) {
+  RoleTurns all;
+  all.programs = true;
+  for (int64_t k = 0; k < count; ++k) begin_role(all, [&body, k] { body(k); });
+  run_all(all, "programs wait for others that have ended, or wait as well");
+}
+
+void wait_for_programs() {
+  if (turns && turns->programs) give_way(*turns);
+  else std::this_thread::yield();
+}
+
+void meet_programs(const char* where) {
+  if (!turns || !turns->programs) return report_failure((std::string(where) + "the program runs alone").c_str());
+  RoleTurns& all = *turns;
+  const uint64_t before = all.meetings;
+  all.progress = true;
+  if (++all.come == all.fibers.size()) all.come = 0, ++all.meetings;
+  while (all.meetings == before) {
+    all.waits = where;
+    give_way(all);
+  }
+  all.progress = true;
 }
 
 void arrive_at_barrier(int64_t* barrier, int64_t arrivals) {

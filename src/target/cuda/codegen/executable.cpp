@@ -73,8 +73,9 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
-  Entry entry{nullptr, rendered.threads, rendered.programs, rendered.shared_bytes,
-              rendered.blocks, rendered.resident, rendered.maps};
+  Entry entry{nullptr,         rendered.threads,  rendered.programs, rendered.shared_bytes,
+              rendered.blocks, rendered.resident, rendered.maps,     rendered.ordered,
+              rendered.meets};
   check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
                what);
   if (entry.shared_bytes > default_shared_bytes)
@@ -141,7 +142,7 @@ const Entry& CudaExecutable::entry(const Variant& variant) const {
 
 void CudaExecutable::begin(size_t segments) const {
   const Variant variant{
-      true, segments == 1 ? 1 : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
+      true, segments == 1 || launches_alone() ? 1 : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
   if (slot(variant).made.load(std::memory_order_acquire)) return;
   runtime::begin_in_background([self = shared_from_this(), variant] { self->entry(variant); });
 }
@@ -156,7 +157,32 @@ size_t CudaExecutable::most_segments() const {
 void CudaExecutable::launch(const Entry& entry, int64_t grid, void** arguments) const {
   const bool follows = context_->next_follows_a_kernel();
   launch_on(context_->stream(), entry, grid, arguments,
-            context_->info().major >= 9 && follows && grid <= most_early_programs);
+            context_->info().major >= 9 && follows && grid <= most_early_programs && !entry.counts());
+}
+
+/// Returns the number of the counters for launches into a stream, which run one after the other.
+int CudaExecutable::overlapping(StreamHandle stream) const {
+  std::lock_guard lock(mutex_);
+  const auto [at, added] = streams_.try_emplace(stream, static_cast<int>(streams_.size()));
+  if (at->second >= most_overlapping)
+    throw_invalid("kernel " + kernel_.name,
+                  fmt::format("its programs wait for each other, and it was launched into {} streams: use fewer",
+                              streams_.size()));
+  return at->second;
+}
+
+/// Refuses a launch whose blocks do not all fit the device at once, though they wait for each other.
+void CudaExecutable::check_resident(const Entry& entry, int64_t blocks) const {
+  int of_sm = 0;
+  check_result(driver().occupancy_max_active_blocks(&of_sm, entry.function, entry.threads,
+                                                    static_cast<size_t>(entry.shared_bytes)),
+               "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel " + kernel_.name);
+  const int64_t most = int64_t{of_sm} * context_->info().multiprocessors;
+  if (blocks > most)
+    throw_invalid("kernel " + kernel_.name,
+                  fmt::format("its {} programs wait for each other at a barrier of the grid, and {} runs {} at once ({} "
+                              "SMs with {} each): give the grid {} programs at most, each with a loop over its share",
+                              blocks, context_->name(), most, context_->info().multiprocessors, of_sm, most));
 }
 
 void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments,
@@ -170,9 +196,14 @@ void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t 
   config.block_x = static_cast<unsigned>(entry.threads);
   config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
   config.stream = stream;
-  LaunchAttribute early{.id = LaunchAttributeId::programmatic_stream_serialization};
-  early.value.programmatic_stream_serialization_allowed = 1;
-  if (early_start) config.attributes = &early, config.attribute_count = 1;
+  LaunchAttribute attribute{.id = LaunchAttributeId::programmatic_stream_serialization};
+  attribute.value.programmatic_stream_serialization_allowed = 1;
+  if (entry.meets) {
+    check_resident(entry, blocks);
+    attribute.id = LaunchAttributeId::cooperative;
+    attribute.value.cooperative = 1;
+  }
+  if (early_start || entry.meets) config.attributes = &attribute, config.attribute_count = 1;
   check_result(driver().launch_kernel_ex(&config, entry.function, arguments, nullptr), "cuLaunchKernelEx",
                fmt::format("kernel {} on {}: {} blocks of {} threads, {} bytes of shared memory", kernel_.name,
                            context_->name(), blocks, entry.threads, entry.shared_bytes));
@@ -180,21 +211,24 @@ void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t 
 
 namespace {
 
-/// What a launch of one segment takes: buffers, symbols, the number of programs, and what TMA copies boxes of.
+/// What a launch of one segment takes: buffers, symbols, the number of programs, what TMA copies boxes of, and where
+/// programs count.
 class Arguments {
  public:
-  Arguments(const Segment& segment, const Entry& entry) {
+  Arguments(const Segment& segment, const Entry& entry, int overlapping) : overlapping_(overlapping) {
     for (void* const& p : segment.buffers) pointers_.push_back(const_cast<void**>(&p));
     for (const int64_t& s : segment.symbols) pointers_.push_back(const_cast<int64_t*>(&s));
     pointers_.push_back(const_cast<int64_t*>(&segment.grid));
     for (const TensorCopy& copy : entry.maps)
       maps_.push_back(tensor_map(copy, segment.buffers[static_cast<size_t>(copy.param)]));
     for (TensorMap& map : maps_) pointers_.push_back(&map);
+    if (entry.counts()) pointers_.push_back(&overlapping_);
   }
   void** data() { return pointers_.data(); }
 
  private:
   std::vector<TensorMap> maps_;
+  int overlapping_;
   std::vector<void*> pointers_;
 };
 
@@ -202,7 +236,8 @@ class Arguments {
 
 void CudaExecutable::run_one(const Segment& segment, bool is_aligned) const {
   const Entry& one = entry({is_aligned, 1});
-  launch(one, segment.grid, Arguments(segment, one).data());
+  const int number = one.counts() ? overlapping(context_->stream()) : 0;
+  launch(one, segment.grid, Arguments(segment, one, number).data());
 }
 
 void CudaExecutable::run_on(void* stream, const Segment& segment) const {
@@ -210,7 +245,9 @@ void CudaExecutable::run_on(void* stream, const Segment& segment) const {
   if (segment.grid == 0) return;
   context_->make_current();
   const Entry& one = entry({aligned({&segment, 1}), 1});
-  launch_on(static_cast<StreamHandle>(stream), one, segment.grid, Arguments(segment, one).data(), false);
+  const auto handle = static_cast<StreamHandle>(stream);
+  const int number = one.counts() ? overlapping(handle) : 0;
+  launch_on(handle, one, segment.grid, Arguments(segment, one, number).data(), false);
 }
 
 void CudaExecutable::run_many(std::span<const Segment> segments, bool is_aligned) const {
@@ -238,8 +275,9 @@ void CudaExecutable::run(std::span<const Segment> segments, double) const {
   if (!context_) throw_failure("kernel " + kernel_.name, "there is no device: this target only compiles");
   context_->make_current();
   const bool is_aligned = aligned(segments);
-  if (segments.size() == 1) {
-    if (segments[0].grid > 0) run_one(segments[0], is_aligned);
+  if (segments.size() == 1 || launches_alone()) {
+    for (const Segment& segment : segments)
+      if (segment.grid > 0) run_one(segment, is_aligned);
   } else if (!segments.empty()) {
     run_many(segments, is_aligned);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "kernel/rules.h"
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/driver/context.h"
 #include "target/foreign_launch.h"
@@ -35,6 +36,8 @@ struct Entry {
   int cluster = 1;   // blocks that run one program
   int resident = 0;  // blocks of an SM that run all programs in turns; 0: each program has a block
   std::vector<TensorCopy> maps = {};
+  bool ordered = false, meets = false;  // programs wait for earlier ones, or for all
+  bool counts() const { return ordered || meets; }
 };
 
 /// Loads a cubin on the device; `what` names it in errors.
@@ -73,8 +76,11 @@ class CudaExecutable final : public Executable,
   void launch(const Entry& entry, int64_t grid, void** arguments) const;
   void launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments, bool early) const;
   size_t most_segments() const;
+  bool launches_alone() const { return kernel_.ordered || kernel::programs_meet(kernel_); }
   void run_one(const Segment& segment, bool aligned) const;
   void run_many(std::span<const Segment> segments, bool aligned) const;
+  int overlapping(StreamHandle stream) const;
+  void check_resident(const Entry& entry, int64_t blocks) const;
 
   KernelCompiler& compiler_;
   Context* context_;
@@ -82,6 +88,7 @@ class CudaExecutable final : public Executable,
   std::string symbol_;
   mutable std::mutex mutex_;
   mutable std::map<Variant, Slot> slots_;
+  mutable std::map<StreamHandle, int> streams_;  // into which kernels were launched whose programs wait for each other
 };
 
 }  // namespace weft::target::cuda

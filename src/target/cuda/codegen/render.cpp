@@ -179,7 +179,8 @@ bool Renderer::waits_for_memory(const Inst& i) const {
     case Op::atomic_add:
     case Op::atomic:
     case Op::exchange_memory:
-    case Op::compare_exchange: return !is_local(i.ref);
+    case Op::compare_exchange:
+    case Op::wait_until: return !is_local(i.ref);
     case Op::copy_async: return late(i.left);
     case Op::source: return true;
     default: break;
@@ -498,6 +499,7 @@ std::string Renderer::signature(const std::string& symbol) const {
                         kernel_.params[k].written ? "" : "__restrict__", k);
   for (size_t k = 0; k < kernel_.symbols.size(); ++k) text += fmt::format(", const i64 s{}", k);
   for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", const TensorMap* const map{}", k);
+  if (meets()) text += ", u32* const meeting, const i64 programs";
   return text + ") {\n";
 }
 
@@ -506,6 +508,7 @@ std::string Renderer::signature(const std::string& symbol) const {
 std::string Renderer::entry(const std::string& symbol) const {
   const int block = threads_of_block();
   const bool many = variant_.segments > 1;
+  check(!many || !counts(), "cuda render", "programs that wait for each other are launched alone");
   const size_t params = kernel_.params.size(), symbols = kernel_.symbols.size(), row = params + symbols;
   std::string text;
   if (many)
@@ -526,6 +529,7 @@ std::string Renderer::entry(const std::string& symbol) const {
     for (size_t k = 0; k < symbols; ++k) text += fmt::format("const i64 s{}, ", k);
     text += "const i64 grid";
     for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", const __grid_constant__ TensorMap map{}", k);
+    if (counts()) text += ", const i32 overlapping";
   }
   text += ") {\n  extern __shared__ __align__(";
   text += fmt::format("{}) u8 memory[];\n", warpgroups_ > 0 ? 1024 : 16);
@@ -546,6 +550,8 @@ std::string Renderer::entry(const std::string& symbol) const {
         "  program -= table.v[1 + low];\n";
     text += fmt::format("  const i64* const row = table.v + 2 + n + low * {};\n", row);
   } else {
+    if (kernel_.ordered)
+      text += fmt::format("  program = draw_number({}_numbers + overlapping, grid, memory);\n", symbol);
     text += "  if (program >= grid) return;\n";
   }
   text +=
@@ -560,6 +566,7 @@ std::string Renderer::entry(const std::string& symbol) const {
   }
   for (size_t k = 0; k < symbols; ++k) text += many ? fmt::format(", row[{}]", params + k) : fmt::format(", s{}", k);
   for (size_t k = 0; k < maps_.size(); ++k) text += fmt::format(", &map{}", k);
+  if (meets()) text += fmt::format(", {}_meetings[overlapping], grid", symbol);
   return text + ");\n}\n";
 }
 
@@ -568,6 +575,7 @@ Rendered Renderer::run(const std::string& symbol) {
   find_copies(kernel_.body);
   if (producer_) begin_producer();
   if (persistent_) open(std::string(each_program));
+  if (kernel_.ordered) exchange_bytes_ = std::max<int64_t>(exchange_bytes_, sizeof(uint32_t));  // for the number
   block(kernel_.body);
   finish_copies();
   if (persistent_) sync(), close();
@@ -578,7 +586,7 @@ Rendered Renderer::run(const std::string& symbol) {
   const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
   if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
   const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
-  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_))
+  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_) && !counts())
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"
@@ -587,14 +595,15 @@ Rendered Renderer::run(const std::string& symbol) {
   for (const std::string& form : forms_) text += form;
   if (has_lanes(kernel_.body)) text += cuda_source("target/cuda/codegen/text/lanes.cuh");
   if (adds_neighbours_) text += cuda_source("target/cuda/codegen/text/atomics.cuh");
+  if (counts()) text += counters();
   text += functions_ + signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
   if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text, symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_,
-          persistent_ ? std::max(blocks_, 1) : 0, maps_};
+  return {text,    symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_, persistent_ ? std::max(blocks_, 1) : 0,
+          maps_,   kernel_.ordered, meets()};
 }
 
 }  // namespace weft::target::cuda

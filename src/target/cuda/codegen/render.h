@@ -47,10 +47,16 @@ struct Rendered {
   int blocks = 1;    // of the cluster that runs a program
   int resident = 0;  // blocks of an SM that run all programs in turns; 0: each program has a block
   std::vector<TensorCopy> maps = {};
+  bool ordered = false;  // programs draw their numbers
+  bool meets = false;    // programs wait for all others: they must all fit the device at once
 };
 
+/// Launches of a kernel whose programs wait for each other that may be under way at a time.
+inline constexpr int most_overlapping = 256;
+
 /// Renders a kernel that is already expanded (kernel/expand/expand.h). Arguments of the entry with one segment: a
-/// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`. With several: one
+/// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`, and where programs wait for
+/// each other an i32 below most_overlapping: launches with equal ones run one after the other. With several: one
 /// structure of i64 with the number of segments, the first program of each and the end of the last, then the pointers
 /// and symbols of each.
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {},

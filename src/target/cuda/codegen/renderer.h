@@ -227,6 +227,13 @@ class Renderer {
   void assertion(const Inst& inst);
   // general/render_atomics.cpp
   static std::string owner(const Layout& s);
+  static const char* fence_of(kernel::MemoryScope scope);
+  // general/render_waiting.cpp
+  bool meets() const;
+  bool counts() const { return kernel_.ordered || meets(); }
+  std::string counters() const;
+  void wait_until(const Inst& inst);
+  void grid_barrier();
   // general/render_asynchronous.cpp
   int swizzle_of(kernel::Ref ref) const;
   std::string placed_at(kernel::Ref ref, const std::string& address) const;

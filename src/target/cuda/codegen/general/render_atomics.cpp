@@ -75,7 +75,7 @@ std::string Renderer::replaced_by(const Inst& inst, const std::string& place) co
 }
 
 /// Returns the fence that makes what a thread has done, or sees, hold for a scope.
-static const char* fence_of(kernel::MemoryScope scope) {
+const char* Renderer::fence_of(kernel::MemoryScope scope) {
   switch (scope) {
     case kernel::MemoryScope::block: return "__threadfence_block();";
     case kernel::MemoryScope::system: return "__threadfence_system();";

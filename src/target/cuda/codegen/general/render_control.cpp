@@ -53,6 +53,8 @@ void Renderer::general(const Inst& inst) {
     case Op::atomic:
     case Op::exchange_memory:
     case Op::compare_exchange: return update(inst);
+    case Op::wait_until: return wait_until(inst);
+    case Op::grid_barrier: return grid_barrier();
     case Op::copy_async:
     case Op::commit_copies:
     case Op::wait_copies:

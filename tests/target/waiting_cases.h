@@ -1,0 +1,23 @@
+#pragma once
+// Kernels whose programs wait for each other as cases for targets, with flags that begin at 0.
+#include <algorithm>
+#include <vector>
+
+#include "kernel/language/waiting_kernels.h"
+#include "target/async_cases.h"
+
+namespace weft::test {
+
+inline std::vector<RandomCase> waiting_cases() {
+  std::vector<RandomCase> out;
+  for (const k::Program& program : {test_kernels::chain(), test_kernels::look_back(), test_kernels::look_back(70, 32),
+                                    test_kernels::rounds(), test_kernels::rounds(40, 2)}) {
+    RandomCase c = case_of(program);
+    for (size_t k = 0; k < c.buffers.size(); ++k)
+      if (program.params()[k].use == k::Use::in_out) std::fill(c.buffers[k].begin(), c.buffers[k].end(), 0);
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+}  // namespace weft::test

@@ -75,7 +75,8 @@ namespace {
 /// Returns whether a block has instructions that acquire or release.
 bool orders(const Block& block) {
   return std::any_of(block.insts.begin(), block.insts.end(), [](const Inst& inst) {
-    return inst.op == Op::grid_barrier || inst.ordering.order != MemoryOrder::relaxed || std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
+    return inst.op == Op::grid_barrier || inst.ordering.order != MemoryOrder::relaxed ||
+           std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
   });
 }
 }  // namespace
@@ -224,7 +225,7 @@ void CheckedMemory::found(Ref ref, int64_t index, AtomicOrder how) {
   note(region.watcher[k]);
 }
 
-void CheckedMemory::exchange(Own& own) {
+void CheckedMemory::exchange(State& own) {
   std::swap(program_, own.program);
   std::swap(epoch_, own.epoch);
   acquired_.swap(own.acquired);

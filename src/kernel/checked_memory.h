@@ -35,20 +35,20 @@ class CheckedMemory {
   /// this program waited for what it is now, and what that orders.
   Number watched(Ref ref, int64_t index);
   void found(Ref ref, int64_t index, AtomicOrder how);
-  /// What this program has done is before what all others do when they have left barrier number `round` of the grid.
-  void come(int64_t round) { release(grid_barriers, round); }
-  void leave(int64_t round) { acquire(grid_barriers, round); }
+  /// What this program has done is before what all others do when they have left barrier `number` of the grid.
+  void come(int64_t number) { release(grid_barriers, number); }
+  void leave(int64_t number) { acquire(grid_barriers, number); }
 
   /// By program: of how many of its releases it is known what was before them.
   using Clock = std::map<int64_t, int64_t>;
   /// What a program has of its own while others run.
-  struct Own {
+  struct State {
     int64_t program = 0, epoch = 0;
     Clock acquired = {};
     std::vector<std::vector<char>> locals = {};
   };
   /// Goes on with another program. `own` has what that one has, and then what the present one has.
-  void exchange(Own& own);
+  void exchange(State& own);
 
   /// Throws where an element lies outside of the buffer.
   void check(Ref ref, int64_t index) { at(ref, index); }

@@ -128,8 +128,8 @@ enum class Op : uint8_t {
                   // phase is the barrier's present one or that before, which at the beginning is -1
   roles,  // a block for each role: they run at once, each on `axes[k]` warps with `strides[k]` registers a thread (0:
           // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
-  grid_barrier,  // until all programs of the launch have come here, in the outermost block or loops of it whose bounds are
-                 // the same for all: what they did before, all see behind it. All of them run at once
+  grid_barrier,  // until all programs of the launch have come here, in the outermost block or loops of it whose bounds
+                 // are the same for all: what they did before, all see behind it. All of them run at once
   inline_code,  // tiles of one shape → tiles of it: `code`, of a GPU, element by element. Its block, which takes tiles
                 // of the arguments' types and yields the results, says what it computes; a target without such code
                 // runs that. Without a block the kernel is for GPUs alone

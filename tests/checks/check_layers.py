@@ -58,7 +58,7 @@ PUBLIC = {
     **{f"{name}.h": "kernel" for name in ("kernel", "kernel_async", "kernel_code", "kernel_group", "kernel_library")},
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
     **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "erased", "erased_async", "fragments", "functions",
-                                                 "lanes", "order", "packed", "random", "slice", "tile")},
+                                                 "lanes", "order", "packed", "programs", "random", "slice", "tile")},
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",

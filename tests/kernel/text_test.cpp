@@ -7,9 +7,9 @@
 
 #include "kernel/expand/expand.h"
 #include "kernel/language/asynchronous_kernels.h"
-#include "kernel/language/waiting_kernels.h"
 #include "kernel/language/random_program.h"
 #include "kernel/language/trace.h"
+#include "kernel/language/waiting_kernels.h"
 #include "kernel/legalize/legalize.h"
 #include "kernel/op_info.h"
 #include "kernel/random_kernel.h"

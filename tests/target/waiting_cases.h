@@ -14,7 +14,7 @@ inline std::vector<RandomCase> waiting_cases() {
                                     test_kernels::rounds(), test_kernels::rounds(40, 2)}) {
     RandomCase c = case_of(program);
     for (size_t k = 0; k < c.buffers.size(); ++k)
-      if (program.params()[k].use == k::Use::in_out) std::fill(c.buffers[k].begin(), c.buffers[k].end(), 0);
+      if (program.params()[k].use == k::Use::in_out) std::fill(c.buffers[k].begin(), c.buffers[k].end(), std::byte{0});
     out.push_back(std::move(c));
   }
   return out;

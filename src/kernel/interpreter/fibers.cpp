@@ -91,8 +91,8 @@ bool FiberRunner::enter(Fiber& fiber, const Inst& inst) {
   }
   step(inst);
   // Where roles may disturb each other, or programs, they do so in some order.
-  const bool meets = fiber.agent != 0 ? is_asynchronous(inst.op)
-                                      : programs_ > 0 && info(inst.op).access == Access::updates;
+  const bool meets =
+      fiber.agent != 0 ? is_asynchronous(inst.op) : programs_ > 0 && info(inst.op).access == Access::updates;
   return !meets || random_() % 2 == 0;
 }
 
@@ -167,7 +167,7 @@ std::vector<std::string> FiberRunner::waits() const {
                          ended_ > 0 ? fmt::format(", and {} have ended", ended_) : "");
     else if (inst.op == Op::wait_until) what = awaited(inst);
     else continue;
-    out.push_back(fmt::format("{} waits at {} for {}", Orders::name(f.agent), place_of(kernel_, inst), what));
+    out.push_back(fmt::format("{} waits at {} for {}", Orders::name(f.agent), source_line_of(kernel_, inst), what));
   }
   std::sort(out.begin(), out.end());
   return out;

@@ -53,7 +53,7 @@ class FiberRunner {
   /// Runs a program from begin to end.
   void run(int64_t program);
   /// Runs all programs. They begin in order; up to `most` of them are under way at a time, and take turns.
-  void run_together(int64_t programs, int64_t most);
+  void run_at_once(int64_t programs, int64_t most);
 
  protected:
   using Tile = TileValue;
@@ -112,16 +112,16 @@ class FiberRunner {
 
  private:
   /// What a program has of its own while others run.
-  struct Own {
+  struct State {
     int64_t program = 0;
     std::deque<Fiber> fibers = {};
     std::vector<Tile> values = {};
     std::unique_ptr<Orders> orders = {};
-    CheckedMemory::Own memory = {};
+    CheckedMemory::State memory = {};
     int64_t barriers = 0;  // of the grid, that it has come to
     bool came = false;     // to one that it has not left
   };
-  void exchange(Own& own);
+  void exchange(State& own);
   void begin(int64_t program);
   bool advance();
   bool turn_of_roles();
@@ -140,13 +140,13 @@ class FiberRunner {
   void roles(const Inst& inst);
 
   std::mt19937_64 random_;
-  uint64_t steps_ = 0;                  // that were made
-  std::deque<Fiber> fibers_ = {};       // of the program: its own, and behind it those of its roles
-  int64_t barriers_ = 0;                // of the grid, that the program has come to
-  bool came_ = false;                   // to one that it has not left
-  int64_t programs_ = 0;                // that run together; 0: each runs alone
-  int64_t arrived_ = 0, ended_ = 0;     // of those, at the next barrier of the grid; at their end
-  int64_t rounds_ = 0;                  // barriers of the grid that all have come to
+  uint64_t steps_ = 0;               // that were made
+  std::deque<Fiber> fibers_ = {};    // of the program: its own, and behind it those of its roles
+  int64_t barriers_ = 0;             // of the grid, that the program has come to
+  bool came_ = false;                // to one that it has not left
+  int64_t programs_ = 0;             // that run at once; 0: each runs alone
+  int64_t arrived_ = 0, ended_ = 0;  // of those, at the next barrier of the grid; at their end
+  int64_t meetings_ = 0;             // barriers of the grid that all have come to
 };
 
 }  // namespace weft::kernel

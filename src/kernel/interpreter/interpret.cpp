@@ -244,7 +244,7 @@ void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::spa
   Interpreter interpreter(kernel, buffers, symbols, seed);
   constexpr int64_t under_way = 3;  // for each seed
   if (has_op(kernel.body, waits_for_programs))
-    interpreter.run_together(grid, programs_meet(kernel) ? grid : 1 + under_way * static_cast<int64_t>(seed));
+    interpreter.run_at_once(grid, programs_meet(kernel) ? grid : 1 + under_way * static_cast<int64_t>(seed));
   else
     for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
   for (const Ref ref : results)

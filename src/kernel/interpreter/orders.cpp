@@ -37,7 +37,7 @@ void Orders::join() {
   for (Agent a = 1; a < clocks_.size(); ++a) merge(clocks_[0], clocks_[a]), ++clocks_[a][a];
 }
 
-std::string place_of(const Kernel& kernel, const Inst& inst) {
+std::string source_line_of(const Kernel& kernel, const Inst& inst) {
   const SourceLine& source = kernel.lines[static_cast<size_t>(inst.line)];
   return source.line > 0 ? fmt::format("{}:{}", source.file, source.line) : print_inst(kernel, inst);
 }

@@ -24,7 +24,7 @@ struct CopyUnderWay {
 };
 
 /// Returns "file:line" of an instruction, or its text.
-std::string place_of(const Kernel& kernel, const Inst& inst);
+std::string source_line_of(const Kernel& kernel, const Inst& inst);
 
 class Orders {
  public:
@@ -53,7 +53,7 @@ class Orders {
   /// Returns "the program", "role 0", ….
   static std::string name(Agent agent) { return agent == 0 ? "the program" : "role " + std::to_string(agent - 1); }
   /// Returns "file:line" of an instruction, or its text.
-  std::string where(const Inst& inst) const { return place_of(kernel_, inst); }
+  std::string where(const Inst& inst) const { return source_line_of(kernel_, inst); }
 
  private:
   using Clock = std::vector<int64_t>;  // by agent: its time that is known

@@ -11,7 +11,7 @@
 namespace weft::kernel {
 
 /// Goes on with another program. `own` has what that one has, and then what the present one has.
-void FiberRunner::exchange(Own& own) {
+void FiberRunner::exchange(State& own) {
   std::swap(program_, own.program);
   fibers_.swap(own.fibers);
   values_.swap(own.values);
@@ -21,12 +21,12 @@ void FiberRunner::exchange(Own& own) {
   std::swap(came_, own.came);
 }
 
-void FiberRunner::run_together(int64_t programs, int64_t most) {
-  programs_ = programs, arrived_ = ended_ = rounds_ = 0;
-  std::deque<Own> under_way;
+void FiberRunner::run_at_once(int64_t programs, int64_t most) {
+  programs_ = programs, arrived_ = ended_ = meetings_ = 0;
+  std::deque<State> under_way;
   int64_t next = 0;
   const auto begin_next = [&] {
-    Own& own = under_way.emplace_back();
+    State& own = under_way.emplace_back();
     own.values.resize(kernel_.types.size());
     if (orders_) own.orders = std::make_unique<Orders>(kernel_, memory_);
     exchange(own);
@@ -57,7 +57,7 @@ void FiberRunner::run_together(int64_t programs, int64_t most) {
                     fmt::format("deadlock: {}{}", fmt::join(waiting, "; "),
                                 stuck ? ": all programs before it have ended, and later ones may never begin" : ""));
     }
-    std::erase_if(under_way, [](const Own& own) { return own.fibers.empty(); });
+    std::erase_if(under_way, [](const State& own) { return own.fibers.empty(); });
   }
   programs_ = 0;
 }
@@ -86,9 +86,9 @@ bool FiberRunner::all_came() {
     came_ = true;
     memory_.come(barriers_++);
     ++steps_;
-    if (++arrived_ == programs_) arrived_ = 0, ++rounds_;
+    if (++arrived_ == programs_) arrived_ = 0, ++meetings_;
   }
-  if (rounds_ < barriers_) return false;
+  if (meetings_ < barriers_) return false;
   memory_.leave(barriers_ - 1);
   came_ = false;
   return true;
@@ -100,7 +100,7 @@ std::string FiberRunner::awaited(const Inst& inst) const {
   const std::string& name = kernel_.params[static_cast<size_t>(inst.ref)].name;
   return fmt::format("element {} of {}, which is {}", whole(inst.args[0]),
                      name.empty() ? fmt::format("p{}", inst.ref) : name,
-                     now.empty()         ? "unknown"
+                     now.empty()       ? "unknown"
                      : now[0].integral ? fmt::format("{}", now[0].i)
                                        : fmt::format("{}", now[0].f));
 }

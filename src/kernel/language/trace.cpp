@@ -84,9 +84,11 @@ Trace& Trace::current(std::string_view what, Line at, bool scalars_alone) {
                                         "function of a kernel, on the thread that traces it",
                                         at.number > 0 ? fmt::format("{}:{}: ", at.file, at.number) : "", what));
   if (trace_of_thread->combining_ && !scalars_alone)
-    trace_of_thread->refuse(at, fmt::format("{} in the function of a reduction or scan, or the condition of a wait: it computes scalars from "
-                                            "scalars, without tiles, arrays, variables and control flow",
-                                            what));
+    trace_of_thread->refuse(
+        at,
+        fmt::format("{} in the function of a reduction or scan, or the condition of a wait: it computes scalars from "
+                    "scalars, without tiles, arrays, variables and control flow",
+                    what));
   return *trace_of_thread;
 }
 

@@ -91,7 +91,7 @@ class Trace {
   uint32_t blocks_ = 0;
   size_t outer_ = 1;  // open blocks around the user's function
   bool combining_ = false;
-  int conditions_ = 0;  // that are open
+  int conditions_ = 0;                                    // that are open
   size_t role_block_ = 0, role_cells_ = 0;                // open blocks and variables outside of the role; 0: in none
   std::vector<std::pair<kernel::Value, Known>> learned_;  // what was known before, for the end of a block
   Line last_;                                             // of the last instruction that has one

@@ -22,8 +22,8 @@ Value element_address(Trace& t, const AnyRef& ref, std::span<const Any> position
   for (size_t k = 0; k < position.size(); ++k) {
     const Value i = t.value(position[k], at);
     if (!(t.builder.type(i) == Type{int64, {}}))
-      t.refuse(at, fmt::format("wait_until: an index is {}, no int64 scalar: cast it to int64",
-                               text(t.builder.type(i))));
+      t.refuse(at,
+               fmt::format("wait_until: an index is {}, no int64 scalar: cast it to int64", text(t.builder.type(i))));
     const Known known = t.known(i);
     if (known.high < 0 || known.low >= ref.dims[k])
       t.refuse(at, fmt::format("wait_until: an index along axis {} lies outside of its {} elements: stay within them",

@@ -181,9 +181,9 @@ void Rules::wait() {
     return v >= 0 && static_cast<size_t>(v) < kernel.types.size() && kernel.types[static_cast<size_t>(v)] == t;
   };
   require(holds.arguments.size() == 1 && is(holds.arguments[0], inst.type), "the block takes the element");
-  require(!holds.insts.empty() && holds.insts.back().args.size() == 1 &&
-              is(holds.insts.back().args[0], Type{bool_, {}}),
-          "the block yields a bool scalar");
+  require(
+      !holds.insts.empty() && holds.insts.back().args.size() == 1 && is(holds.insts.back().args[0], Type{bool_, {}}),
+      "the block yields a bool scalar");
 }
 
 /// Instructions that touch a parameter or a local buffer.

@@ -68,8 +68,8 @@ class CpuExecutable final : public Executable {
     constexpr int64_t most = 4096;  // stacks
     for (const Segment& s : segments) {
       if (s.grid > most)
-        throw_invalid("grid_barrier", fmt::format("a grid of {} programs: a CPU runs {} of them at once: launch fewer",
-                                                  s.grid, most));
+        throw_invalid("grid_barrier",
+                      fmt::format("a grid of {} programs: a CPU runs {} of them at once: launch fewer", s.grid, most));
       run_programs(s.grid, [&](int64_t k) { function_(s.buffers.data(), s.symbols.data(), k, k + 1); });
     }
   }

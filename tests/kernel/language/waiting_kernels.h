@@ -33,9 +33,9 @@ inline k::Program chain(k::Order order = k::Order::ordered) {
                   });
 }
 
-/// A scan in one pass with decoupled look-back (Merrill and Garland 2016): a program publishes the sum of its block, and
-/// looks at the sums of the blocks before it until one of them has the sum of everything up to its end. A word holds
-/// the number of what it is (1: a block's sum, 2: of all up to there) above the sum.
+/// A scan in one pass with decoupled look-back (Merrill and Garland 2016): a program publishes the sum of its block,
+/// and looks at the sums of the blocks before it until one of them has the sum of everything up to its end. A word
+/// holds the number of what it is (1: a block's sum, 2: of all up to there) above the sum.
 inline k::Program look_back(int64_t blocks = 9, int64_t block = 64) {
   using weft::int32, weft::int64;
   const int64_t n = blocks * block - 5;

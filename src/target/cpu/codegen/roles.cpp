@@ -55,9 +55,9 @@ struct RoleTurns {
   Sanitized sanitized = {};  // of the scheduler
   std::deque<RoleFiber> fibers = {};
   RoleFiber* running = nullptr;
-  bool programs = false;      // they are programs
-  size_t come = 0;            // of those, to where all meet
-  uint64_t meetings = 0;      // to which all have come
+  bool programs = false;   // they are programs
+  size_t come = 0;         // of those, to where all meet
+  uint64_t meetings = 0;   // to which all have come
   bool progress = false;   // since the last round, a role has ended or arrived, or a wait is over
   std::string waits = {};  // where one of them waits
 };

@@ -141,8 +141,10 @@ const Entry& CudaExecutable::entry(const Variant& variant) const {
 }
 
 void CudaExecutable::begin(size_t segments) const {
-  const Variant variant{
-      true, segments == 1 || launches_alone() ? 1 : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
+  const Variant variant{true,
+                        segments == 1 || launches_alone()
+                            ? 1
+                            : static_cast<int>(capacity_for(std::min(segments, most_segments()), most_segments()))};
   if (slot(variant).made.load(std::memory_order_acquire)) return;
   runtime::begin_in_background([self = shared_from_this(), variant] { self->entry(variant); });
 }
@@ -179,10 +181,11 @@ void CudaExecutable::check_resident(const Entry& entry, int64_t blocks) const {
                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "kernel " + kernel_.name);
   const int64_t most = int64_t{of_sm} * context_->info().multiprocessors;
   if (blocks > most)
-    throw_invalid("kernel " + kernel_.name,
-                  fmt::format("its {} programs wait for each other at a barrier of the grid, and {} runs {} at once ({} "
-                              "SMs with {} each): give the grid {} programs at most, each with a loop over its share",
-                              blocks, context_->name(), most, context_->info().multiprocessors, of_sm, most));
+    throw_invalid(
+        "kernel " + kernel_.name,
+        fmt::format("its {} programs wait for each other at a barrier of the grid, and {} runs {} at once ({} "
+                    "SMs with {} each): give the grid {} programs at most, each with a loop over its share",
+                    blocks, context_->name(), most, context_->info().multiprocessors, of_sm, most));
 }
 
 void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments,

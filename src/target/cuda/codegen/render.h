@@ -55,8 +55,8 @@ struct Rendered {
 inline constexpr int most_overlapping = 256;
 
 /// Renders a kernel that is already expanded (kernel/expand/expand.h). Arguments of the entry with one segment: a
-/// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`, and where programs wait for
-/// each other an i32 below most_overlapping: launches with equal ones run one after the other. With several: one
+/// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`, and where programs wait
+/// for each other an i32 below most_overlapping: launches with equal ones run one after the other. With several: one
 /// structure of i64 with the number of segments, the first program of each and the end of the last, then the pointers
 /// and symbols of each.
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant = {},

@@ -1,7 +1,7 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
-// render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp, and those of
-// general/, for kernels that are not basic (kernel/rules.h).
+// render_entry.cpp, render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp,
+// and those of general/, for kernels that are not basic (kernel/rules.h).
 #include <functional>
 #include <map>
 #include <optional>
@@ -80,6 +80,7 @@ class Renderer {
   void on_lane(const kernel::Block& block, const std::vector<std::string>& targets);
   bool waits_for_memory(const Inst& inst) const;
   void arrive();
+  // render_entry.cpp
   std::string signature(const std::string& symbol) const;
   std::string entry(const std::string& symbol) const;
   /// The producer: a warpgroup, from which registers pass to the others; or a warp, where two programs share an SM.

@@ -140,6 +140,22 @@ Value Builder::wait_until(Ref ref, Value index, const std::function<Value(Value)
 }
 
 void Builder::grid_barrier() { append({.op = Op::grid_barrier}); }
+void Builder::cluster_barrier() { append({.op = Op::cluster_barrier}); }
+
+Value Builder::load_neighbour(Ref ref, Value rank, Value offset, std::vector<int64_t> dims,
+                              std::vector<int64_t> strides) {
+  Inst inst{.op = Op::load_neighbour, .type = {dtype(ref), std::move(dims)}, .args = {rank, offset}};
+  inst.ref = ref;
+  inst.strides = std::move(strides);
+  return append(std::move(inst));
+}
+
+void Builder::store_neighbour(Ref ref, Value value, Value rank, Value offset, std::vector<int64_t> strides) {
+  Inst inst{.op = Op::store_neighbour, .args = {value, rank, offset}};
+  inst.ref = ref;
+  inst.strides = std::move(strides);
+  append(std::move(inst));
+}
 
 void Builder::print(const std::string& text, std::vector<Value> values) {
   Inst inst{.op = Op::print, .args = std::move(values)};

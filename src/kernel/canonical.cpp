@@ -18,6 +18,7 @@ class Renumbering {
     out_.locals = from_.locals;
     out_.any_size = from_.any_size;
     out_.ordered = from_.ordered;
+    out_.cluster = from_.cluster;
     out_.launch = from_.launch;
     out_.body = block(from_.body);
     return std::move(out_);
@@ -126,6 +127,7 @@ Digest digest(const Kernel& kernel) {
   for (const Local& l : k.locals)
     h.number(l.dtype.val()).number(l.elements).number(l.share).number(l.arrivals).number(l.swizzle);
   if (k.ordered) h.text("ordered");
+  if (k.cluster > 0) h.text("clusters").number(k.cluster);
   if (k.launch != LaunchOptions{})
     h.text("launch").number(k.launch.warps).number(k.launch.stages).number(k.launch.cluster).number(k.launch.registers);
   h.number(k.types.size());

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "kernel/op_info.h"
 
 namespace weft::kernel {
 namespace {
@@ -75,14 +76,14 @@ namespace {
 /// Returns whether a block has instructions that acquire or release.
 bool orders(const Block& block) {
   return std::any_of(block.insts.begin(), block.insts.end(), [](const Inst& inst) {
-    return inst.op == Op::grid_barrier || inst.ordering.order != MemoryOrder::relaxed ||
+    return is_barrier_of_programs(inst.op) || inst.ordering.order != MemoryOrder::relaxed ||
            std::any_of(inst.blocks.begin(), inst.blocks.end(), orders);
   });
 }
 }  // namespace
 
 CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> buffers)
-    : params_(kernel.params.size()), orders_(orders(kernel.body)) {
+    : params_(kernel.params.size()), cluster_(kernel.cluster), orders_(kernel.cluster > 0 || orders(kernel.body)) {
   for (size_t k = 0; k < params_; ++k) {
     Region region{kernel.params[k].dtype, static_cast<char*>(buffers[k].data), buffers[k].elements};
     if (kernel.params[k].written) {
@@ -102,7 +103,10 @@ CheckedMemory::CheckedMemory(const Kernel& kernel, std::span<const HostBuffer> b
     }
   for (const Local& local : kernel.locals) {
     Region region{local.dtype, nullptr, local.elements};
-    region.own.resize(static_cast<size_t>(local.elements) * local.dtype.size());
+    const auto n = static_cast<size_t>(local.elements * std::max<int64_t>(cluster_, 1));
+    region.own.resize(n * static_cast<size_t>(local.dtype.size()));
+    if (cluster_ > 0)
+      region.writer.resize(n), region.adder.resize(n), region.reader.resize(n), region.watcher.resize(n);
     region.data = region.own.data();
     regions_.push_back(std::move(region));  // a moved vector keeps its storage
   }
@@ -116,7 +120,33 @@ void CheckedMemory::begin(int64_t program) {
 
 void CheckedMemory::poison(Ref local) {
   Region& region = regions_[static_cast<size_t>(local)];
-  for (int64_t k = 0; k < region.elements; ++k) write_element(region.data, region.dtype, k, poison_of(region.dtype));
+  for (int64_t k = 0; k < region.elements; ++k) {
+    const size_t at = element(local, k, -1);
+    write_element(region.data, region.dtype, static_cast<int64_t>(at), poison_of(region.dtype));
+    if (region.writer.empty()) continue;
+    region.writer[at] = {{program_ + 1, epoch_}};
+    region.adder[at] = region.reader[at] = region.watcher[at] = {};
+  }
+}
+
+/// Returns where an element lies: local buffers of a cluster lie one after the other.
+size_t CheckedMemory::element(Ref ref, int64_t index, int64_t rank) const {
+  if (cluster_ < 1 || static_cast<size_t>(ref) < params_) return static_cast<size_t>(index);
+  if (rank < 0) rank = program_ % cluster_;
+  return static_cast<size_t>(rank * regions_[static_cast<size_t>(ref)].elements + index);
+}
+
+void CheckedMemory::end() {
+  for (size_t ref = params_; cluster_ > 0 && ref < regions_.size(); ++ref)
+    for (int64_t index = 0; index < regions_[ref].elements; ++index) {
+      const size_t k = element(static_cast<Ref>(ref), index, -1);
+      if (reached(regions_[ref], k))
+        throw MemoryFault(
+            fmt::format("race: ends, and another program reaches element {} of l{}: let a barrier of the "
+                        "cluster order them",
+                        index, ref - params_));
+      note(regions_[ref].writer[k]);
+    }
 }
 
 CheckedMemory::Region& CheckedMemory::at(Ref ref, int64_t index) {
@@ -126,21 +156,21 @@ CheckedMemory::Region& CheckedMemory::at(Ref ref, int64_t index) {
   return region;
 }
 
-Number CheckedMemory::load(Ref ref, int64_t index) {
+Number CheckedMemory::load(Ref ref, int64_t index, int64_t rank) {
   Region& region = at(ref, index);
+  const size_t k = element(ref, index, rank);
   if (!region.writer.empty()) {
-    const size_t k = static_cast<size_t>(index);
     if (others(region.writer[k]) || others(region.adder[k]))
       throw MemoryFault(fmt::format("race: reads element {}, which another program wrote", index));
     note(region.reader[k]);
   }
-  return read_element(region.data, region.dtype, index);
+  return read_element(region.data, region.dtype, static_cast<int64_t>(k));
 }
 
-void CheckedMemory::store(Ref ref, int64_t index, Number v) {
+void CheckedMemory::store(Ref ref, int64_t index, Number v, int64_t rank) {
   Region& region = at(ref, index);
+  const size_t k = element(ref, index, rank);
   if (!region.writer.empty()) {
-    const size_t k = static_cast<size_t>(index);
     if (others(region.writer[k]) || others(region.adder[k]))
       throw MemoryFault(fmt::format("race: writes element {}, which another program wrote", index));
     if (others(region.reader[k]))
@@ -150,7 +180,7 @@ void CheckedMemory::store(Ref ref, int64_t index, Number v) {
           fmt::format("race: writes element {}, for which another program waited: store it by an atomic", index));
     note(region.writer[k]);
   }
-  write_element(region.data, region.dtype, index, v);
+  write_element(region.data, region.dtype, static_cast<int64_t>(k), v);
 }
 
 bool CheckedMemory::others(const Accesses& all) const {
@@ -194,17 +224,17 @@ void CheckedMemory::release(Ref ref, int64_t index) {
 
 Number CheckedMemory::update(Ref ref, int64_t index, AtomicOrder how, const std::function<Number(Number)>& change) {
   Region& region = at(ref, index);
+  const size_t k = element(ref, index, -1);
   if (how.acquires() && !region.writer.empty()) acquire(ref, index);
   if (!region.writer.empty()) {
-    const size_t k = static_cast<size_t>(index);
     if (others(region.writer[k]))
       throw MemoryFault(fmt::format("race: adds to element {}, which another program wrote", index));
     if (others(region.reader[k]))
       throw MemoryFault(fmt::format("race: adds to element {}, which another program read", index));
     note(region.adder[k]);
   }
-  const Number old = read_element(region.data, region.dtype, index);
-  write_element(region.data, region.dtype, index, change(old));
+  const Number old = read_element(region.data, region.dtype, static_cast<int64_t>(k));
+  write_element(region.data, region.dtype, static_cast<int64_t>(k), change(old));
   if (how.releases() && !region.writer.empty()) release(ref, index);
   return old;
 }
@@ -229,6 +259,7 @@ void CheckedMemory::exchange(State& own) {
   std::swap(program_, own.program);
   std::swap(epoch_, own.epoch);
   acquired_.swap(own.acquired);
+  if (cluster_ > 0) return;  // local buffers of all lie side by side
   own.locals.resize(regions_.size() - params_);
   for (size_t k = params_; k < regions_.size(); ++k) {
     Region& region = regions_[k];

@@ -25,8 +25,11 @@ class CheckedMemory {
   /// Poisons all local buffers. The accesses of earlier programs are kept.
   void begin(int64_t program);
   void poison(Ref local);
-  Number load(Ref ref, int64_t index);
-  void store(Ref ref, int64_t index, Number v);
+  /// `rank`: whose local buffer it is, of the programs of a cluster; -1: this program's.
+  Number load(Ref ref, int64_t index, int64_t rank = -1);
+  void store(Ref ref, int64_t index, Number v, int64_t rank = -1);
+  /// Ends the program: nobody else may reach its local buffers now.
+  void end();
   /// Replaces an element by change(element), as an atomic instruction does, and returns what it was. What it orders
   /// holds from then on: a program sees what others had done before a release that it acquires.
   Number update(Ref ref, int64_t index, AtomicOrder how, const std::function<Number(Number)>& change);
@@ -77,6 +80,10 @@ class CheckedMemory {
   };
 
   Region& at(Ref ref, int64_t index);
+  size_t element(Ref ref, int64_t index, int64_t rank) const;
+  bool reached(const Region& region, size_t k) const {
+    return others(region.writer[k]) || others(region.adder[k]) || others(region.reader[k]);
+  }
   /// Returns whether an access was another program's, and not before all that this one does now.
   bool others(const Mark& mark) const {
     if (mark.program == 0 || mark.program == program_ + 1) return false;
@@ -91,6 +98,7 @@ class CheckedMemory {
   static constexpr Ref grid_barriers = -1;  // stands for the memory by which the barriers of a grid order
   std::vector<Region> regions_;
   size_t params_;
+  int64_t cluster_;  // programs that reach each other's local buffers; 0: none do
   int64_t program_ = 0, epoch_ = 0;
   Clock acquired_;                                     // by this program
   std::map<std::pair<Ref, int64_t>, Clock> released_;  // by element

@@ -86,6 +86,9 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::await, "await", 0, 0, ref_field, Access::reads},
     {Op::roles, "roles", 0, -1, axes_field | strides_field},
     {Op::grid_barrier, "grid_barrier", 0, 0, 0, Access::none, false},
+    {Op::cluster_barrier, "cluster_barrier", 0, 0, 0, Access::none, false},
+    {Op::load_neighbour, "load_neighbour", 1, 0, ref_field | strides_field, Access::reads, false},
+    {Op::store_neighbour, "store_neighbour", 0, 0, ref_field | strides_field, Access::writes, false},
     {Op::inline_code, "inline", -1, -1, code_field, Access::none, false},
     {Op::source, "source", 0, 0, code_field, Access::updates, false},
     {Op::print, "print", 0, 0, text_field, Access::none, false},
@@ -102,8 +105,12 @@ static_assert(ops_in_order(), "every kind of instruction has a row, in the order
 
 constexpr const OpInfo& info(Op op) { return ops[static_cast<size_t>(op)]; }
 
+/// Returns whether all programs of the grid, or of a cluster, wait for each other there.
+constexpr bool is_barrier_of_programs(Op op) { return op == Op::grid_barrier || op == Op::cluster_barrier; }
+/// Returns whether an instruction reaches the local buffers of another program.
+constexpr bool reaches_neighbour(Op op) { return op == Op::load_neighbour || op == Op::store_neighbour; }
 /// Returns whether a program waits for others there.
-constexpr bool waits_for_programs(Op op) { return op == Op::wait_until || op == Op::grid_barrier; }
+constexpr bool waits_for_programs(Op op) { return op == Op::wait_until || is_barrier_of_programs(op); }
 
 /// Returns whether an instruction takes part in asynchronous work, or in what roles do at once.
 constexpr bool is_asynchronous(Op op) { return op >= Op::copy_async && op <= Op::roles; }

@@ -130,6 +130,9 @@ enum class Op : uint8_t {
           // as many as there are), and take no tiles from outside but constants. They meet at barriers, and at the end
   grid_barrier,  // until all programs of the launch have come here, in the outermost block or loops of it whose bounds
                  // are the same for all: what they did before, all see behind it. All of them run at once
+  cluster_barrier,  // the same of the programs of a cluster, in a kernel that has clusters
+  load_neighbour,   // the number of a program in the cluster, an offset into its local buffer `ref` → a tile of it
+  store_neighbour,  // value, the number, the offset
   inline_code,  // tiles of one shape → tiles of it: `code`, of a GPU, element by element. Its block, which takes tiles
                 // of the arguments' types and yields the results, says what it computes; a target without such code
                 // runs that. Without a block the kernel is for GPUs alone
@@ -240,7 +243,9 @@ struct Kernel {
   std::vector<std::string> symbols;  // names of the int64 run-time arguments
   std::vector<Local> locals;         // per program, uninitialised
   bool any_size = false;             // its tiles have any size, as users write them: a CPU legalizes it first
-  bool ordered = false;              // programs begin in the order of their numbers: each may wait for those before it
+  int cluster = 0;  // > 0: so many neighbours among the programs run at once, as a cluster; they reach each other's
+                    // local buffers between two barriers of the cluster, before the first of which none may
+  bool ordered = false;  // programs begin in the order of their numbers: each may wait for those before it
   LaunchOptions launch = {};
   std::vector<Type> types;  // of each Value
   Block body;
@@ -328,6 +333,11 @@ class Builder {
   /// Reads an element until `holds` of it, a bool scalar, is true; returns it.
   Value wait_until(Ref ref, Value index, const std::function<Value(Value)>& holds, AtomicOrder how = {});
   void grid_barrier();
+  /// Says that `size` neighbours among the programs are a cluster.
+  void clustered(int size) { kernel_.cluster = size; }
+  void cluster_barrier();
+  Value load_neighbour(Ref ref, Value rank, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides);
+  void store_neighbour(Ref ref, Value value, Value rank, Value offset, std::vector<int64_t> strides);
   /// Says that programs begin in the order of their numbers.
   void ordered() { kernel_.ordered = true; }
   /// Code of a target: results of the dtypes, of the shape `dims`. `counterpart` (or none) computes them.

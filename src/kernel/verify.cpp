@@ -22,6 +22,8 @@ class Verifier {
     for (const Local& l : kernel_.locals)
       if (l.elements < 1 || l.dtype == complex64)
         refuse(nullptr, "a local buffer has at least one element and no complex dtype");
+    if (kernel_.cluster > 0 && (kernel_.ordered || programs_meet(kernel_)))
+      refuse(nullptr, "programs of clusters neither begin in order nor meet at barriers of the grid");
     if (!kernel_.body.arguments.empty()) refuse(nullptr, "the outermost block takes no arguments");
     block(kernel_.body, {}, true);
   }
@@ -95,11 +97,14 @@ class Verifier {
 
   /// Checks that others may end the wait of a program.
   void waiting(const Inst& inst) const {
-    if (in_iteration_) refuse(&inst, "iterations of parallel loops do not wait for programs");
+    if (in_iteration_) refuse(&inst, "iterations of parallel loops have nothing to do with other programs");
     if (inst.op == Op::wait_until && !kernel_.ordered)
       refuse(&inst, "a program waits for another one, and programs begin in any order: the kernel is not ordered");
-    if (inst.op == Op::grid_barrier && (in_roles_ || conditions_ > 0))
-      refuse(&inst, "all programs come to a barrier of the grid: it stands in no condition and no role");
+    if (kernel_.cluster < 1 && (inst.op == Op::cluster_barrier || reaches_neighbour(inst.op)))
+      refuse(&inst, "the kernel has no clusters");
+    if (is_barrier_of_programs(inst.op) && (in_roles_ || conditions_ > 0))
+      refuse(&inst, "all programs come to a barrier of the grid or cluster: it stands in no condition and no role");
+    if (reaches_neighbour(inst.op) && in_roles_) refuse(&inst, "a role does not reach neighbours");
   }
 
   void block(const Block& b, const std::vector<Type>& yields, bool outermost) {
@@ -111,7 +116,7 @@ class Verifier {
       if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(&inst, wrong);
       if (touches_memory(inst.op)) allocation(inst, outermost);
       if (is_asynchronous(inst.op)) asynchronous(inst);
-      if (waits_for_programs(inst.op)) waiting(inst);
+      if (waits_for_programs(inst.op) || reaches_neighbour(inst.op)) waiting(inst);
       if (inst.op == Op::yield) {
         if (&inst != &b.insts.back()) refuse(&inst, "a yield stands inside a block");
         check_yield(inst, yields);

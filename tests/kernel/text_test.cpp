@@ -157,7 +157,8 @@ TEST_CASE("kernel text: every kind of instruction comes back as it was") {
     check_round_trip(k);
     collect(k.body, seen);
   }
-  for (const k::Program& waiting : {test_kernels::look_back(), test_kernels::rounds()}) {
+  for (const k::Program& waiting :
+       {test_kernels::look_back(), test_kernels::rounds(), test_kernels::sums_of_clusters()}) {
     check_round_trip(waiting.data().kernel);
     collect(waiting.data().kernel.body, seen);
   }

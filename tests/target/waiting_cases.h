@@ -8,6 +8,12 @@
 
 namespace weft::test {
 
+/// Programs of clusters, which reach each other's shared memory.
+inline std::vector<RandomCase> cluster_cases() {
+  return {case_of(test_kernels::sums_of_clusters()), case_of(test_kernels::sums_of_clusters(2, 5)),
+          case_of(test_kernels::sums_of_clusters(8, 2)), case_of(test_kernels::sums_of_clusters(1, 2))};
+}
+
 inline std::vector<RandomCase> waiting_cases() {
   std::vector<RandomCase> out;
   for (const k::Program& program : {test_kernels::chain(), test_kernels::look_back(), test_kernels::look_back(70, 32),

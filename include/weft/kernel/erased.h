@@ -274,8 +274,9 @@ WEFT_API std::pair<Any, Any> swizzle2d(const Any& i, const Any& j, int64_t m, in
 
 /// How the programs along an axis of a grid run: in any order and at once; one after another, each seeing what those
 /// before it stored; or at once, but begun in the order of their numbers, so that one may wait for those before it
-/// (wait_until). One ordered axis makes the parallel ones so too.
-enum class Order : uint8_t { parallel, sequential, ordered };
+/// (wait_until). One ordered axis makes the parallel ones so too. Programs along the last axis, 1 to 8 of them, may be
+/// a cluster: they run at once, and reach each other's shared memory.
+enum class Order : uint8_t { parallel, sequential, ordered, cluster };
 /// One axis of a grid.
 struct GridAxis {
   /// The number of programs.

@@ -53,6 +53,19 @@ WEFT_API Any wait_until(const AnyRef& ref, std::span<const Any> position, const 
 /// that there are as many at most as fit a GPU.
 WEFT_API void grid_barrier(Line at = Line::here());
 
+/// Waits until all programs of the cluster have come here. They are the ones along the last axis of the grid, which has
+/// k::Order::cluster.
+WEFT_API void cluster_barrier(Line at = Line::here());
+/// Returns the number of programs of a cluster.
+WEFT_API int64_t cluster_size(Line at = Line::here());
+/// Returns the number of this program among them.
+WEFT_API Any cluster_rank(Line at = Line::here());
+/// Returns a slice of the shared buffer, or scratch, of program `rank` (an int64 scalar) of the cluster.
+WEFT_API Any load_neighbour(const AnyRef& ref, std::span<const Span> slice, const Any& rank, Line at = Line::here());
+/// Stores a tile into a slice of such a buffer.
+WEFT_API void store_neighbour(const AnyRef& ref, std::span<const Span> slice, const Any& rank, const Any& value,
+                              Line at = Line::here());
+
 /// What some warps of a program do while others do something else.
 struct Role {
   /// How many warps.

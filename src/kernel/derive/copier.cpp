@@ -96,6 +96,7 @@ void Copier::copy_tile(const Inst& inst) {
     case Op::inline_code: return copy_code(inst, a);
     case Op::alloc: return;
     case Op::grid_barrier: return b_.grid_barrier();
+    case Op::cluster_barrier: return b_.cluster_barrier();
     case Op::print: return b_.print(inst.text, a);
     case Op::assert_: return b_.assert_(a[0], inst.text);
     default: refuse(inst, "has no derivative: give one by custom_function");
@@ -129,7 +130,8 @@ void Copier::copy_memory(const Inst& inst) {
   };
   if (inst.op != Op::load && inst.op != Op::store && inst.op != Op::gather && inst.op != Op::scatter &&
       inst.op != Op::atomic_add && inst.op != Op::atomic && inst.op != Op::exchange_memory &&
-      inst.op != Op::compare_exchange && inst.op != Op::wait_until && inst.op != Op::prefetch)
+      inst.op != Op::compare_exchange && inst.op != Op::wait_until && !reaches_neighbour(inst.op) &&
+      inst.op != Op::prefetch)
     refuse(inst, "has no derivative: give one by custom_function");
   const Ref to = ref(inst.ref);
   switch (inst.op) {
@@ -141,6 +143,8 @@ void Copier::copy_memory(const Inst& inst) {
     case Op::atomic: return is(b_.atomic(inst.scalar_op, to, a[0], a[1], a[2], inst.ordering));
     case Op::exchange_memory: return is(b_.exchange_memory(to, a[0], a[1], a[2], inst.ordering));
     case Op::compare_exchange: return is(b_.compare_exchange(to, a[0], a[1], a[2], a[3], inst.ordering));
+    case Op::load_neighbour: return is(b_.load_neighbour(to, a[0], a[1], inst.type.dims, inst.strides));
+    case Op::store_neighbour: return b_.store_neighbour(to, a[0], a[1], a[2], inst.strides);
     case Op::wait_until:
       return is(b_.wait_until(
           to, a[0], [&](Value found) { return copy_function(inst.blocks[0], {found})[0]; }, inst.ordering));

@@ -14,6 +14,7 @@ class Copier {
  protected:
   Copier(const Kernel& from, const std::string& name) : from_(from), b_(name), now_(from.types.size(), no_value) {
     if (from.ordered) b_.ordered();
+    b_.clustered(from.cluster);
   }
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;

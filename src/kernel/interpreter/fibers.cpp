@@ -36,7 +36,10 @@ bool FiberRunner::advance() {
     if (go(fibers_.front())) break;
     if (fibers_.size() == 1) return false;
   }
-  if (orders_) guarded(nullptr, [&] { orders_->finish(); });
+  guarded(nullptr, [&] {
+    if (orders_) orders_->finish();
+    memory_.end();
+  });
   return true;
 }
 
@@ -162,8 +165,9 @@ std::vector<std::string> FiberRunner::waits() const {
     const Inst& inst = f.frames.back().block->insts[f.frames.back().next];
     std::string what;
     if (inst.op == Op::await) what = orders_->awaited(inst.ref, whole(inst.args[0]), whole(inst.args[1]));
-    else if (inst.op == Op::grid_barrier)
-      what = fmt::format("the barrier of the grid, to which {} of {} programs have come{}", arrived_, programs_,
+    else if (is_barrier_of_programs(inst.op))
+      what = fmt::format("the barrier of the {}, to which {} of {} programs have come{}",
+                         inst.op == Op::grid_barrier ? "grid" : "cluster", arrived_, programs_,
                          ended_ > 0 ? fmt::format(", and {} have ended", ended_) : "");
     else if (inst.op == Op::wait_until) what = awaited(inst);
     else continue;

@@ -53,7 +53,11 @@ class FiberRunner {
   /// Runs a program from begin to end.
   void run(int64_t program);
   /// Runs all programs. They begin in order; up to `most` of them are under way at a time, and take turns.
-  void run_at_once(int64_t programs, int64_t most);
+  void run_at_once(int64_t programs, int64_t most) { run_at_once(0, programs, most); }
+  /// Runs all programs, cluster by cluster.
+  void run_clusters(int64_t programs) {
+    for (int64_t k = 0; k < programs; k += kernel_.cluster) run_at_once(k, kernel_.cluster, kernel_.cluster);
+  }
 
  protected:
   using Tile = TileValue;
@@ -102,6 +106,7 @@ class FiberRunner {
     return memory_.update(inst.ref, index, inst.ordering, change);
   }
   void copy_async(const Inst& inst);
+  int64_t neighbour(const Inst& inst, Value v) const;
 
   const Kernel& kernel_;
   CheckedMemory memory_;
@@ -122,6 +127,7 @@ class FiberRunner {
     bool came = false;     // to one that it has not left
   };
   void exchange(State& own);
+  void run_at_once(int64_t first, int64_t programs, int64_t most);
   void begin(int64_t program);
   bool advance();
   bool turn_of_roles();

@@ -53,6 +53,8 @@ class Interpreter : public FiberRunner {
   void step(const Inst& inst) override {
     switch (inst.op) {
       case Op::store: return store(inst);
+      case Op::load_neighbour:
+      case Op::store_neighbour: return reach(inst);
       case Op::scatter:
       case Op::atomic_add: return scatter(inst);
       case Op::prefetch: return;
@@ -69,6 +71,21 @@ class Interpreter : public FiberRunner {
       case Op::assert_: return check_condition(inst);
       default: values_[static_cast<size_t>(inst.results[0])] = compute(inst);
     }
+  }
+
+  /// Loads or stores a tile of a neighbour's local buffer.
+  void reach(const Inst& inst) {
+    const size_t first = inst.op == Op::store_neighbour ? 1 : 0;
+    const Type& t = first == 1 ? type(inst.args[0]) : inst.type;
+    const int64_t rank = neighbour(inst, inst.args[first]);
+    Tile loaded;
+    each_element(t.dims, [&](size_t k, const std::vector<int64_t>& position) {
+      int64_t at = whole(inst.args[first + 1]);
+      for (size_t axis = 0; axis < position.size(); ++axis) at += position[axis] * inst.strides[axis];
+      if (first == 1) memory_.store(inst.ref, at, tile(inst.args[0])[k], rank);
+      else loaded.push_back(memory_.load(inst.ref, at, rank));
+    });
+    if (first == 0) define(inst.results, {loaded});
   }
 
   Tile compute(const Inst& inst) {
@@ -243,7 +260,8 @@ void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::spa
              std::span<const Ref> results, uint64_t seed) {
   Interpreter interpreter(kernel, buffers, symbols, seed);
   constexpr int64_t under_way = 3;  // for each seed
-  if (has_op(kernel.body, waits_for_programs))
+  if (kernel.cluster > 0) interpreter.run_clusters(grid);
+  else if (has_op(kernel.body, waits_for_programs))
     interpreter.run_at_once(grid, programs_meet(kernel) ? grid : 1 + under_way * static_cast<int64_t>(seed));
   else
     for (int64_t program = 0; program < grid; ++program) interpreter.run(program);
@@ -266,7 +284,7 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
   for (const HostBuffer& b : buffers)
     if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) throw_failure(where, "a buffer has no memory");
   constexpr uint64_t orders = 3;  // of roles and programs, that are tried
-  if (has_op(kernel.body, [](Op op) { return op == Op::roles || waits_for_programs(op); })) {
+  if (has_op(kernel.body, [](Op op) { return op == Op::roles || waits_for_programs(op) || reaches_neighbour(op); })) {
     std::vector<std::vector<char>> before;
     for (size_t k = 0; k < buffers.size(); ++k) {
       const char* const data = static_cast<const char*>(buffers[k].data);

@@ -21,7 +21,7 @@ void FiberRunner::exchange(State& own) {
   std::swap(came_, own.came);
 }
 
-void FiberRunner::run_at_once(int64_t programs, int64_t most) {
+void FiberRunner::run_at_once(int64_t first, int64_t programs, int64_t most) {
   programs_ = programs, arrived_ = ended_ = meetings_ = 0;
   std::deque<State> under_way;
   int64_t next = 0;
@@ -30,7 +30,7 @@ void FiberRunner::run_at_once(int64_t programs, int64_t most) {
     own.values.resize(kernel_.types.size());
     if (orders_) own.orders = std::make_unique<Orders>(kernel_, memory_);
     exchange(own);
-    begin(next++);
+    begin(first + next++);
     exchange(own);
   };
   while (next < programs || !under_way.empty()) {
@@ -69,6 +69,15 @@ bool FiberRunner::waits_for_earlier() const {
   });
 }
 
+/// Returns the number of a program of the cluster.
+int64_t FiberRunner::neighbour(const Inst& inst, Value v) const {
+  const int64_t rank = whole(v);
+  if (rank < 0 || rank >= kernel_.cluster)
+    throw MemoryFault(
+        fmt::format("{}: there is no program {} in a cluster of {}", info(inst.op).name, rank, kernel_.cluster));
+  return rank;
+}
+
 /// Looks at an element. True: it is what the program waits for.
 bool FiberRunner::found(const Inst& inst) {
   const int64_t index = whole(inst.args[0]);
@@ -82,14 +91,15 @@ bool FiberRunner::found(const Inst& inst) {
 
 /// Comes to a barrier of the grid. True: so have all.
 bool FiberRunner::all_came() {
+  const int64_t number = (program_ / programs_) << 32;  // of those before the first one of the cluster, or of the grid
   if (!came_) {
     came_ = true;
-    memory_.come(barriers_++);
+    memory_.come(number + barriers_++);
     ++steps_;
     if (++arrived_ == programs_) arrived_ = 0, ++meetings_;
   }
   if (meetings_ < barriers_) return false;
-  memory_.leave(barriers_ - 1);
+  memory_.leave(number + barriers_ - 1);
   came_ = false;
   return true;
 }

@@ -409,6 +409,45 @@ void copy_async(const AnyRef& to, std::span<const Span> to_spans, const AnyRef& 
   b.copy_async(copy);
 }
 
+namespace {
+
+/// Returns the slice of a neighbour's buffer, which lies within it, and checks the neighbour's number.
+Slice slice_of_neighbour(Trace& t, std::string_view what, const AnyRef& ref, std::span<const Span> spans,
+                         const Any& rank, Line at) {
+  if (t.cluster() < 1)
+    t.refuse(at,
+             fmt::format("{}: the grid has no clusters: give it a last axis k::GridAxis(n, k::Order::cluster)", what));
+  if (t.in_role())
+    t.refuse(at, fmt::format("{}: a role reaches no neighbours: let it stand before or behind roles", what));
+  Slice slice(t, what, ref, spans, at);
+  if (static_cast<size_t>(ref.param) < t.params.size())
+    t.refuse(at,
+             fmt::format("{}: array {} is everyone's: take a buffer made by shared() or scratch()", what, ref.param));
+  const Value which = t.value(rank, at);
+  if (!(t.builder.type(which) == Type{int64, {}}))
+    t.refuse(at, fmt::format("{}: the neighbour is {}, no int64 scalar: cast it", what, text(t.builder.type(which))));
+  const std::vector<Value> ends = slice.plain() ? slice.limits() : std::vector<Value>{kernel::no_value};
+  if (!slice.plain() || std::any_of(ends.begin(), ends.end(), [](Value v) { return v != kernel::no_value; }))
+    t.refuse(at, fmt::format("{}: the slice of [{}] may leave the buffer: keep it inside, or say so by assume_range",
+                             what, fmt::join(ref.dims, ",")));
+  return slice;
+}
+
+}  // namespace
+
+Any load_neighbour(const AnyRef& ref, std::span<const Span> spans, const Any& rank, Line at) {
+  Trace& t = Trace::current("load_neighbour", at);
+  Slice slice = slice_of_neighbour(t, "load_neighbour", ref, spans, rank, at);
+  return t.any(t.at(at).load_neighbour(ref.param, t.value(rank, at), slice.offset(), slice.dims(), slice.strides()));
+}
+
+void store_neighbour(const AnyRef& ref, std::span<const Span> spans, const Any& rank, const Any& v, Line at) {
+  Trace& t = Trace::current("store_neighbour", at);
+  Slice slice = slice_of_neighbour(t, "store_neighbour", ref, spans, rank, at);
+  const Value value = fitting(t, "store_neighbour", v, ref.dtype, slice.dims(), at);
+  t.at(at).store_neighbour(ref.param, value, t.value(rank, at), slice.offset(), slice.strides());
+}
+
 AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {
   Trace& t = Trace::current("permute", at);
   check_own(t, "permute", *this, at);

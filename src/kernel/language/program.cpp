@@ -33,6 +33,14 @@ void check_params(const std::string& name, const std::vector<Param>& params, con
   for (size_t k = 0; k < grid.size(); ++k) {
     if (grid[k].extent < 0)
       throw_invalid(where, fmt::format("axis {} of the grid has the extent {}: give 0 or more", k, grid[k].extent));
+    constexpr int64_t most_of_cluster = 8;  // that every GPU with clusters has
+    if (grid[k].order == Order::cluster && (k + 1 < grid.size() || grid[k].extent > most_of_cluster))
+      throw_invalid(where,
+                    fmt::format("axis {} of {} of the grid is a cluster of {} programs: make it the last axis, of "
+                                "1 to {}",
+                                k, grid.size(), grid[k].extent, most_of_cluster));
+    if (grid[k].order == Order::ordered && grid.back().order == Order::cluster)
+      throw_invalid(where, "the grid has clusters and an ordered axis, which do not mix: choose one of them");
     if (__builtin_mul_overflow(programs, std::max<int64_t>(grid[k].extent, 1), &programs))
       throw_invalid(where, "the grid has more than 2^63 programs: give smaller extents");
   }
@@ -72,6 +80,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   Trace t(name, std::move(params), grid);
   const TraceScope scope(t);
   if (t.ordered()) t.builder.ordered();
+  t.builder.clustered(t.cluster());
   std::vector<AnyRef> refs;
   for (const Param& p : t.params) {
     AnyRef ref{t.builder.param(p.name, p.dtype, p.use != Use::in),

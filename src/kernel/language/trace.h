@@ -58,6 +58,8 @@ class Trace {
   bool in_condition() const { return conditions_ > 0; }
   /// Returns whether programs begin in the order of their numbers.
   bool ordered() const;
+  /// Returns the number of programs of a cluster; 0: there are none.
+  int cluster() const { return grid.back().order == Order::cluster ? static_cast<int>(grid.back().extent) : 0; }
   /// Runs the user's function: from now on blocks are the user's.
   void in_body(const std::function<void()>& body);
   bool in_nested_block() const { return open_.size() > outer_; }

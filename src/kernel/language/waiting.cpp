@@ -67,15 +67,47 @@ Any wait_until(const AnyRef& ref, std::span<const Any> position, const std::func
   return t.any(t.at(at).wait_until(ref.param, index, condition, order));
 }
 
+namespace {
+
+/// Throws where not all programs, or not all of a program, come.
+void check_meeting(Trace& t, std::string_view what, Line at) {
+  if (t.in_role())
+    t.refuse(at, fmt::format("{}: a role comes alone, and all of a program waits: let it stand before or behind roles",
+                             what));
+  if (t.in_condition())
+    t.refuse(at, fmt::format("{}: it stands in a condition or a while loop, to which not all programs may come: put it "
+                             "behind",
+                             what));
+}
+
+}  // namespace
+
 void grid_barrier(Line at) {
   Trace& t = Trace::current("grid_barrier", at);
-  if (t.in_role())
-    t.refuse(at, "grid_barrier: a role comes alone, and all of a program waits: let it stand before or behind roles");
-  if (t.in_condition())
-    t.refuse(at,
-             "grid_barrier: it stands in a condition or a while loop, to which not all programs may come: put it "
-             "behind");
+  check_meeting(t, "grid_barrier", at);
+  if (t.cluster() > 0)
+    t.refuse(at, "grid_barrier: the grid has clusters, which do not meet others: give it no axis of k::Order::cluster");
   t.at(at).grid_barrier();
+}
+
+int64_t cluster_size(Line at) {
+  const Trace& t = Trace::current("cluster_size", at);
+  if (t.cluster() < 1)
+    t.refuse(at, "cluster_size: the grid has no clusters: give it a last axis k::GridAxis(n, k::Order::cluster)");
+  return t.cluster();
+}
+
+Any cluster_rank(Line at) {
+  cluster_size(at);
+  return program(static_cast<int>(Trace::current("cluster_rank", at).grid.size()) - 1, at);
+}
+
+void cluster_barrier(Line at) {
+  Trace& t = Trace::current("cluster_barrier", at);
+  check_meeting(t, "cluster_barrier", at);
+  if (t.cluster() < 1)
+    t.refuse(at, "cluster_barrier: the grid has no clusters: give it a last axis k::GridAxis(n, k::Order::cluster)");
+  t.at(at).cluster_barrier();
 }
 
 }  // namespace weft::k

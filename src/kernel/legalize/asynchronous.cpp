@@ -34,6 +34,26 @@ void Legalizer::wait_until(const Inst& inst) {
       inst.ordering);
 }
 
+/// Loads a tile of a neighbour's buffer into scratch, or stores one, chunk by chunk.
+void Legalizer::reach(const Inst& inst) {
+  const size_t first = inst.op == Op::store_neighbour ? 1 : 0;
+  const Type& t = first == 1 ? type(inst.args[0]) : inst.type;
+  const Value rank = scalar(inst.args[first]), offset = scalar(inst.args[first + 1]);
+  if (t.rank() == 0) {
+    if (first == 1) return b_.store_neighbour(inst.ref, scalar(inst.args[0]), rank, offset, {});
+    held(inst.results[0]).scalar = b_.load_neighbour(inst.ref, rank, offset, {}, {});
+    return;
+  }
+  const View near{.ref = inst.ref, .dtype = t.dtype, .offset = offset, .dims = t.dims, .strides = inst.strides};
+  const View to = first == 1 ? View{} : scratch(t.dtype, t.dims);
+  each_chunk(t.dims, {}, [&](const Chunk& at) {
+    const std::vector<int64_t> stride{near.strides.back()};
+    if (first == 1) b_.store_neighbour(inst.ref, value(inst.args[0], at), rank, address(near, at), stride);
+    else write(to, at, b_.load_neighbour(inst.ref, rank, address(near, at), {at.width}, stride));
+  });
+  if (first == 0) held(inst.results[0]).view = to;
+}
+
 void Legalizer::copy(const Inst& inst) {
   const auto rank = static_cast<std::ptrdiff_t>(inst.type.rank());
   const auto middle = inst.strides.begin() + rank;

@@ -37,6 +37,7 @@ Legalizer::Legalizer(const Kernel& kernel, const VectorRegisters& registers)
 
 Kernel Legalizer::run() {
   if (from_.ordered) b_.ordered();
+  b_.clustered(from_.cluster);
   for (const Param& p : from_.params) b_.param(p.name, p.dtype, p.written);
   for (const std::string& s : from_.symbols) b_.symbol(s);
   for (const Local& l : from_.locals)
@@ -79,6 +80,9 @@ void Legalizer::visit(const Inst& inst) {
     case Op::compare_exchange: return update(inst);
     case Op::wait_until: return wait_until(inst);
     case Op::grid_barrier: return b_.grid_barrier();
+    case Op::cluster_barrier: return b_.cluster_barrier();
+    case Op::load_neighbour:
+    case Op::store_neighbour: return reach(inst);
     case Op::reduce: return reduce(inst);
     case Op::scan: return scan(inst);
     case Op::sort: return sort(inst);

@@ -64,6 +64,7 @@ class Legalizer {
   void asynchronous(const Inst& inst);
   void copy(const Inst& inst);
   void wait_until(const Inst& inst);
+  void reach(const Inst& inst);
   std::vector<Value> scalars(const std::vector<Value>& list) const;
   std::vector<Ref> carried_buffers(std::span<const Value> initial);
   void carry_tiles(std::span<const Value> arguments, const std::vector<Ref>& buffers);

@@ -70,6 +70,7 @@ struct Rules {
   void movement();
   void access();
   void wait();
+  void neighbour();
   void check();
 };
 

@@ -186,6 +186,17 @@ void Rules::wait() {
       "the block yields a bool scalar");
 }
 
+void Rules::neighbour() {
+  const bool stores = inst.op == Op::store_neighbour;
+  if (!args(stores ? 3 : 2)) return;
+  const Type& tile = stores ? arg(0) : inst.type;
+  if (!memory(tile.dtype)) return;
+  require(is_local(kernel, inst.ref), "a neighbour has local buffers: the reference names no such one");
+  require(inst.strides.size() == tile.dims.size(), "one stride for each axis is wanted");
+  for (size_t k = stores ? 1 : 0; k < inst.args.size(); ++k)
+    require(int64_scalar(k), "a neighbour's number and the offset are int64 scalars");
+}
+
 /// Instructions that touch a parameter or a local buffer.
 void Rules::access() {
   switch (inst.op) {

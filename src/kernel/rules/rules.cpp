@@ -232,7 +232,10 @@ void Rules::check() {
     case Op::wait_until:
     case Op::prefetch:
     case Op::alloc: return access();
-    case Op::grid_barrier: args(0); return;
+    case Op::load_neighbour:
+    case Op::store_neighbour: return neighbour();
+    case Op::grid_barrier:
+    case Op::cluster_barrier: args(0); return;
     case Op::scalar: return scalar();
     case Op::reduce: return void(combined(true));
     case Op::scan: return void(combined(false));

@@ -64,6 +64,7 @@ class Parser {
     else if (has_extents_) refuse(in_.peek(), "the arrays have extents: write \"grid\" and the number of programs");
     kernel_.any_size = in_.accept("any_size");
     kernel_.ordered = in_.accept("ordered");
+    if (in_.accept("clusters")) kernel_.cluster = static_cast<int>(in_.whole("the programs of a cluster", 1, 16));
     for (const auto& [word, member] : launch_words)
       if (in_.accept(word)) kernel_.launch.*member = static_cast<int>(in_.whole(std::string(word), 1, 1024));
     in_.expect("{");

@@ -29,6 +29,7 @@ class Printer {
     if (launch) fmt::format_to(out, " grid {}", launch->programs);
     if (kernel_.any_size) text_ += " any_size";
     if (kernel_.ordered) text_ += " ordered";
+    if (kernel_.cluster > 0) fmt::format_to(out, " clusters {}", kernel_.cluster);
     for (const auto& [word, member] : launch_words)
       if (kernel_.launch.*member > 0) fmt::format_to(out, " {} {}", word, kernel_.launch.*member);
     text_ += " {\n";

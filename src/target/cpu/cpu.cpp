@@ -28,11 +28,12 @@ namespace {
 
 class CpuExecutable final : public Executable {
  public:
-  /// What programs of a launch have to do with each other: nothing; they begin in order; they meet at barriers.
-  enum class Programs : uint8_t { apart, ordered, meeting };
+  /// What programs of a launch have to do with each other: nothing; they begin in order; all of them meet at barriers;
+  /// those of a cluster do.
+  enum class Programs : uint8_t { apart, ordered, meeting, clusters };
 
-  CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function, Programs programs)
-      : jit_(std::move(jit)), function_(function), programs_(programs) {}
+  CpuExecutable(std::shared_ptr<Jit> jit, KernelFunction function, Programs programs, int64_t cluster)
+      : jit_(std::move(jit)), function_(function), programs_(programs), cluster_(cluster) {}
 
   void run(std::span<const Segment> segments, double work) const override {
     launch(segments, work);
@@ -45,6 +46,7 @@ class CpuExecutable final : public Executable {
     for (const Segment& s : segments) total += s.grid;
     if (total == 0) return;
     if (programs_ == Programs::meeting) return meet(segments);
+    if (programs_ == Programs::clusters) return clusters(segments);
     if (total == 1 || work < least_parallel_work) return range(segments, 0, total);
     if (programs_ == Programs::ordered) return in_order(segments, total);
     const bool shared = segments.size() > 1 && total >= least_shared * static_cast<int64_t>(segments.size());
@@ -72,6 +74,16 @@ class CpuExecutable final : public Executable {
                       fmt::format("a grid of {} programs: a CPU runs {} of them at once: launch fewer", s.grid, most));
       run_programs(s.grid, [&](int64_t k) { function_(s.buffers.data(), s.symbols.data(), k, k + 1); });
     }
+  }
+
+  // Clusters are divided among threads; the programs of one are fibers of its thread.
+  void clusters(std::span<const Segment> segments) const {
+    for (const Segment& s : segments)
+      runtime::parallel_for(s.grid / cluster_, [&](int64_t begin, int64_t end) {
+        for (int64_t first = begin * cluster_; first < end * cluster_; first += cluster_)
+          run_programs(cluster_,
+                       [&](int64_t k) { function_(s.buffers.data(), s.symbols.data(), first + k, first + k + 1); });
+      });
   }
 
   // Programs of a segment, on average, from which on each thread gets a share of every segment.
@@ -104,10 +116,12 @@ class CpuExecutable final : public Executable {
   std::shared_ptr<Jit> jit_;
   KernelFunction function_;
   Programs programs_;
+  int64_t cluster_;  // programs of one
 };
 
 CpuExecutable::Programs programs_of(const kernel::Kernel& kernel) {
   using Programs = CpuExecutable::Programs;
+  if (kernel.cluster > 0) return Programs::clusters;
   return kernel::programs_meet(kernel) ? Programs::meeting : kernel.ordered ? Programs::ordered : Programs::apart;
 }
 
@@ -177,7 +191,7 @@ std::vector<std::shared_ptr<const Executable>> CpuTarget::compile(std::span<cons
     functions_.emplace(job.digest, job.function);
     stats_.from_memory += static_cast<int64_t>(job.wanted_by.size()) - 1;
     for (size_t k : job.wanted_by) {
-      out[k] = std::make_shared<CpuExecutable>(jit_, job.function, programs_of(job.kernel));
+      out[k] = std::make_shared<CpuExecutable>(jit_, job.function, programs_of(job.kernel), job.kernel.cluster);
       loaded_.emplace(digests[k], out[k]);
     }
   }

@@ -95,4 +95,35 @@ inline k::Program rounds(int64_t programs = 6, int64_t count = 3) {
       });
 }
 
+/// Sums of rows: each program of a cluster sums its part of a row, and adds the parts of all, which it reads of its
+/// neighbours; then each sends a line to the next one.
+inline k::Program sums_of_clusters(int64_t size = 4, int64_t rows = 3) {
+  using weft::float32;
+  constexpr int64_t part = 24;
+  return k::trace("sums_of_clusters",
+                  {array_of(k::Use::in, float32, {rows, size * part}), array_of(k::Use::out, float32, {rows, size}),
+                   array_of(k::Use::out, float32, {rows, size * part})},
+                  {rows, k::GridAxis(size, k::Order::cluster)}, [=](std::span<const k::AnyRef> r) {
+                    const k::In<float, 2> x(r[0]);
+                    const k::Out<float, 2> y(r[1]), z(r[2]);
+                    const auto row = k::program_id(0);
+                    const auto cluster = k::this_cluster();
+                    const auto own = cluster.block_rank();
+                    const auto sum = k::shared<float>({2});
+                    const auto line = k::scratch<float>({2, part});
+                    const auto mine = x(row, k::ds(own * part, part)).load();
+                    sum(1) = k::sum(mine, 0);
+                    line(0, k::all) = mine;
+                    cluster.sync();
+                    k::Mut all = k::scalar<float>(0);
+                    k::loop(cluster.num_blocks(),
+                            [&](k::Index i) { all = all.get() + k::neighbour(sum, i)(1).load(); });
+                    const auto next = k::neighbour(line, (own + 1) % size);
+                    next(1, k::all) = mine * 2.f + next(0, k::all).load();
+                    cluster.sync();
+                    y(row, own) = all.get();
+                    z(row, k::ds(own * part, part)) = line(1, k::all).load();
+                  });
+}
+
 }  // namespace test_kernels

@@ -88,8 +88,90 @@ TEST_CASE("behind a barrier of the grid all programs see what all have stored be
   for (size_t j = 0; j < columns; ++j) CHECK(y[j] == wanted[(programs - 1) * columns + j] + 0.125f);
 }
 
+TEST_CASE("programs of a cluster reach each other's shared memory") {
+  constexpr size_t rows = 3, size = 4, part = 24, n = size * part;
+  std::vector<float> x(rows * n), y(rows * size), z(rows * n);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 13);
+  run(sums_of_clusters(), x, y, z);
+  for (size_t i = 0; i < rows; ++i) {
+    const float sum = std::accumulate(x.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                      x.begin() + static_cast<std::ptrdiff_t>((i + 1) * n), 0.f);
+    for (size_t k = 0; k < size; ++k) CHECK(y[i * size + k] == sum);
+    for (size_t j = 0; j < n; ++j) CHECK(z[i * n + j] == x[i * n + j] + 2 * x[i * n + (j + n - part) % n]);
+  }
+}
+
+TEST_CASE("what no barrier of the cluster orders is a race") {
+  using Buffer = k::Ref<float, 1>;
+  const auto races = [](const std::vector<std::string>& words, const std::function<void(Buffer, k::Index)>& body) {
+    const k::Program program = k::trace("wrong", {array_of(k::Use::out, float32, {4})},
+                                        {2, k::GridAxis(2, k::Order::cluster)}, [&](std::span<const k::AnyRef> r) {
+                                          const auto own = k::this_cluster().block_rank();
+                                          body(k::shared<float>({8}), own);
+                                          const k::Out<float, 1> y(r[0]);
+                                          y(k::program_id(0) * 2 + own) = k::scalar<float>(0);
+                                        });
+    std::vector<float> y(4);
+    void* const arrays[] = {y.data()};
+    check_message<std::runtime_error>([&] { program.interpret(arrays); }, "[kernel wrong] ", words);
+  };
+  races({"race: ", "another program"}, [](auto buffer, auto own) {
+    buffer(k::all) = k::full<float>({8}, 1);
+    k::print("", k::neighbour(buffer, 1 - own)(0).load());
+    k::cluster_barrier();
+  });
+  races({"race: ", "another program"}, [](auto buffer, auto own) {
+    buffer(k::all) = k::full<float>({8}, 1);
+    k::cluster_barrier();
+    k::print("", k::neighbour(buffer, 1 - own)(0).load());  // of one that may have ended
+  });
+  races({"race: ", "another program"}, [](auto buffer, auto own) {
+    k::cluster_barrier();
+    k::neighbour(buffer, 1 - own)(0) = k::scalar<float>(1);
+    buffer(0) = k::scalar<float>(2);
+    k::cluster_barrier();
+  });
+  races({"there is no program 2 in a cluster of 2"}, [](auto buffer, auto own) {
+    k::cluster_barrier();
+    k::neighbour(buffer, own + 1)(0) = k::scalar<float>(1);
+    k::cluster_barrier();
+  });
+  races({"deadlock: program ", "the barrier of the cluster, to which 1 of 2 programs have come, and 1 have ended"},
+        [](auto, auto own) { k::loop(own, [&](k::Index) { k::cluster_barrier(); }); });
+}
+
+TEST_CASE("clusters that can never be right are refused when they are traced") {
+  const auto grid = [](const k::Grid& g, const std::string& words) {
+    check_message<std::invalid_argument>([&] { k::trace("wrong", {}, g, [](std::span<const k::AnyRef>) {}); },
+                                         "[kernel wrong] ", {words});
+  };
+  grid({k::GridAxis(2, k::Order::cluster), 4}, "axis 0 of 2 of the grid is a cluster of 2 programs: make it the last");
+  grid({k::GridAxis(9, k::Order::cluster)}, "is a cluster of 9 programs: make it the last axis, of 1 to 8");
+  grid({k::GridAxis(3, k::Order::ordered), k::GridAxis(2, k::Order::cluster)},
+       "the grid has clusters and an ordered axis, which do not mix");
+  traces_wrong("cluster_barrier: the grid has no clusters", [](auto, auto) { k::cluster_barrier(); });
+  traces_wrong("cluster_size: the grid has no clusters", [](auto, auto) { k::this_cluster().num_blocks(); });
+  traces_wrong("load_neighbour: the grid has no clusters",
+               [](auto, auto) { k::neighbour(k::shared<float>({4}), 0)(0).load(); });
+  const auto of_cluster = [](const std::string& words, const std::function<void(Flags)>& body) {
+    check_message<std::invalid_argument>(
+        [&] {
+          k::trace("wrong", {array_of(k::Use::in_out, int32, {8})}, {k::GridAxis(2, k::Order::cluster)},
+                   [&](std::span<const k::AnyRef> r) { body(Flags(r[0])); });
+        },
+        "[kernel wrong] ", {words});
+  };
+  of_cluster("load_neighbour: array 0 is everyone's", [](auto a) { k::neighbour(a, 0)(0).load(); });
+  of_cluster("store_neighbour: the slice of [4] may leave the buffer", [](auto) {
+    k::neighbour(k::shared<float>({4}), 0)(k::ds(k::program_id(0) * 3, 2)) = k::full<float>({2}, 1);
+  });
+  of_cluster("grid_barrier: the grid has clusters", [](auto) { k::grid_barrier(); });
+  of_cluster("cluster_barrier: it stands in a condition",
+             [](auto) { k::when(k::program_id(0) == 0, [] { k::cluster_barrier(); }); });
+}
+
 TEST_CASE("the text of waits is read back") {
-  for (const k::Program& program : {chain(), look_back(), rounds()}) {
+  for (const k::Program& program : {chain(), look_back(), rounds(), sums_of_clusters()}) {
     const std::string text = weft::kernel::print(program.data().kernel);
     CAPTURE(text);
     CHECK(digest(weft::kernel::parse(text).kernel) == digest(program.data().kernel));
@@ -197,4 +279,7 @@ TEST_CASE("tile IR refuses waits in kernels that are not ordered, and barriers i
   refused_text("kernel @w(p0: i32) any_size ordered {\n" + wait, "the parameter is not declared as written");
   refused_text("kernel @w(p0: out i32) any_size {\n  %0 = constant 1 : bool\n  when %0 {\n    grid_barrier\n  }\n}\n",
                "all programs come to a barrier of the grid");
+  refused_text("kernel @w(p0: out i32) any_size {\n  cluster_barrier\n}\n", "the kernel has no clusters");
+  refused_text("kernel @w(p0: out i32) any_size ordered clusters 2 {\n}\n",
+               "programs of clusters neither begin in order nor meet at barriers of the grid");
 }

@@ -30,6 +30,7 @@ class Threads {
 
 TEST_CASE("programs that wait for each other give the interpreter's bits on a CPU") {
   for (const RandomCase& c : waiting_cases()) agree(c);
+  for (const RandomCase& c : cluster_cases()) agree(c);
 }
 
 TEST_CASE("programs that wait for each other end, whatever threads there are") {

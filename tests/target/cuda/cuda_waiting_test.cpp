@@ -2,6 +2,9 @@
 // interpreter's bits, thread by thread; blocks take turns.
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+#include <string>
+
 #include "target/cuda/cuda.h"
 #include "target/cuda/host_kernels.h"
 #include "target/waiting_cases.h"
@@ -29,6 +32,19 @@ TEST_CASE("programs that wait for each other give the interpreter's bits, thread
   check_on_host(cases, {}, hopper);
 }
 
+TEST_CASE("programs of clusters give the interpreter's bits, thread by thread") {
+  if (!can_run_kernels()) return;
+  check_on_host(cluster_cases(), {}, hopper);
+  const cuda::Rendered sums =
+      cuda::render(kernel::expand(test_kernels::sums_of_clusters().data().kernel), "k", {}, hopper);
+  CHECK(has(sums.source, "__cluster_dims__(4, 1, 1)"));
+  CHECK(has(sums.source, "= in_block(locals, (int)("));
+  CHECK(has(sums.source, "cluster_arrive(), cluster_wait();"));
+  CHECK_THROWS_WITH_AS(rendered(test_kernels::sums_of_clusters()),
+                       doctest::Contains("its programs run in clusters of 4, which this GPU does not have"),
+                       std::invalid_argument);
+}
+
 TEST_CASE("counters are at 0 again behind a launch") {
   if (!can_run_kernels()) return;
   const std::vector<RandomCase> cases = waiting_cases();
@@ -53,6 +69,8 @@ TEST_CASE("programs that wait for each other compile for GPUs of several kinds")
       source += cuda::render(kernel::expand(cases[k].kernel), "k" + std::to_string(k), {},
                              std::string(arch) == "sm_90a" ? hopper : cuda::Features{})
                     .source;
+    if (std::string(arch) == "sm_90a")
+      source += cuda::render(kernel::expand(test_kernels::sums_of_clusters().data().kernel), "c", {}, hopper).source;
     CHECK(!cuda::compile(source, arch).empty());
   }
 }

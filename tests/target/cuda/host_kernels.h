@@ -124,7 +124,8 @@ class HostKernels {
     }
     if (r.ordered || r.meets) maps += ", 0";
     // Blocks that wait for each other take turns, as those of a cluster do.
-    const std::string together = r.ordered || r.meets ? "(int)g" : fmt::format("{}", r.blocks);
+    const std::string together =
+        r.ordered || r.meets ? "(int)g" : fmt::format("{}", std::max(r.blocks, kernel.cluster));
     return r.source + fmt::format("static void {0}_thread() {{ {0}({1}G{2}); }}\n", symbol, arguments, maps) +
            fmt::format(
                "extern \"C\" void {0}_run(void** b, const i64* s, i64 g) {{ B = b, S = s, G = g; "

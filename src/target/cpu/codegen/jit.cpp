@@ -78,6 +78,8 @@ const auto library_symbols = std::to_array<Symbol>({
     {"weft_arrive", address<void(int64_t*, int64_t)>(&arrive_at_barrier)},
     {"weft_await", address<void(const int64_t*, int64_t, const char*)>(&await_phase)},
     {"weft_wait", address<void()>(&wait_for_programs)},
+    {"weft_share", address<void(int64_t, void*)>(&share_local)},
+    {"weft_neighbour", address<void*(int64_t, int64_t)>(&neighbour_local)},
     {"weft_meet", address<void(const char*)>(&meet_programs)},
     {"weft_roles", address<void(RoleBody const*, int64_t, void*)>(&run_roles)},
 });

@@ -12,6 +12,11 @@ void wait_for_programs();
 /// wait for each other it notes a failure and gives up.
 void run_programs(int64_t count, const std::function<void(int64_t)>& body);
 
+/// Says where local buffer `index` of the body lies that runs, and returns where that of body `rank` does. A rank that
+/// none has is noted as a failure, and stands for the body itself.
+void share_local(int64_t index, void* local);
+void* neighbour_local(int64_t index, int64_t rank);
+
 /// Returns when all bodies that `run_programs` runs have come here; if nobody is left who could come, it is noted as a
 /// failure that begins with `where`.
 void meet_programs(const char* where);

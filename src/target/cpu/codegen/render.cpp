@@ -78,6 +78,7 @@ void Renderer::enter() {
     symbols_.push_back(
         ir_.load(ir_.i64, ir_.at(ir_.i64, LLVMGetParam(ir_.function, 1), ir_.index(static_cast<int64_t>(k))), 8));
   for (size_t k = 0; k < kernel_.locals.size(); ++k) make_local(k);
+  if (kernel_.cluster > 0) share_locals();
 }
 
 // Allocates a local buffer: small ones on the stack, large ones on the heap once a call, since the stacks of team
@@ -182,7 +183,10 @@ void Renderer::instruction(const Inst& inst) {
     case Op::exchange_memory:
     case Op::compare_exchange: update(inst); return;
     case Op::wait_until: wait_until(inst); return;
-    case Op::grid_barrier: grid_barrier(inst); return;
+    case Op::grid_barrier:
+    case Op::cluster_barrier: meet(inst); return;
+    case Op::load_neighbour:
+    case Op::store_neighbour: reach(inst); return;
     case Op::print: print(inst); return;
     case Op::assert_: check_condition(inst); return;
     default: break;

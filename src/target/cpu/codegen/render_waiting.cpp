@@ -1,4 +1,6 @@
 // Renders what programs wait for: an element of memory, and each other. What they call is in programs.h.
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "target/cpu/codegen/renderer.h"
@@ -29,7 +31,33 @@ void Renderer::wait_until(const Inst& inst) {
   define(inst, found);
 }
 
-void Renderer::grid_barrier(const Inst& inst) {
+/// Lets the programs of a cluster know each other's local buffers.
+void Renderer::share_locals() {
+  const auto first = static_cast<std::ptrdiff_t>(kernel_.params.size());
+  for (size_t k = 0; k < kernel_.locals.size(); ++k) {
+    const IrValue args[] = {ir_.index(static_cast<int64_t>(k)),
+                            *(buffers_.begin() + first + static_cast<std::ptrdiff_t>(k))};
+    ir_.call_external("weft_share", LLVMVoidTypeInContext(ir_.context), args);
+  }
+}
+
+/// Loads or stores in the local buffer of a neighbour, as in one of the program's own.
+void Renderer::reach(const Inst& inst) {
+  const size_t first = inst.op == Op::store_neighbour ? 1 : 0;
+  const IrValue args[] = {ir_.index(static_cast<int64_t>(inst.ref) - static_cast<int64_t>(kernel_.params.size())),
+                          single(inst.args[first])};
+  IrValue& buffer = buffers_[static_cast<size_t>(inst.ref)];
+  const IrValue before = std::exchange(buffer, ir_.call_external("weft_neighbour", ir_.ptr, args));
+  Inst access = inst;
+  access.op = first == 1 ? Op::store : Op::load;
+  access.args.erase(access.args.begin() + static_cast<std::ptrdiff_t>(first));
+  access.args.resize(access.args.size() + inst.strides.size(), no_value);
+  if (first == 1) store(access);
+  else access.number = round_to({}, inst.type.dtype), load(access);
+  buffers_[static_cast<size_t>(inst.ref)] = before;
+}
+
+void Renderer::meet(const Inst& inst) {
   const SourceLine& source = kernel_.lines[static_cast<size_t>(inst.line)];
   const std::string where =
       fmt::format("[kernel {}] {}", kernel_.name,

@@ -49,7 +49,9 @@ class Renderer {
 
   // render_waiting.cpp
   void wait_until(const kernel::Inst& inst);
-  void grid_barrier(const kernel::Inst& inst);
+  void meet(const kernel::Inst& inst);
+  void share_locals();
+  void reach(const kernel::Inst& inst);
 
   // render_roles.cpp
   void make_barriers(const kernel::Inst& alloc);

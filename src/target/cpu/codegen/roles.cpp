@@ -3,12 +3,14 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "target/cpu/codegen/programs.h"
 #include "target/cpu/codegen/report.h"
@@ -46,6 +48,7 @@ struct RoleFiber {
   Sanitized sanitized = {};
   std::unique_ptr<char[]> stack;
   std::function<void()> body;
+  std::vector<void*> locals = {};  // of a program, by number
   bool ended = false;
 };
 
@@ -161,6 +164,19 @@ void run_programs(int64_t count, const std::function<void(int64_t)>& body) {
 void wait_for_programs() {
   if (turns && turns->programs) give_way(*turns);
   else std::this_thread::yield();
+}
+
+void share_local(int64_t index, void* local) {
+  std::vector<void*>& all = turns->running->locals;
+  all.resize(std::max(all.size(), static_cast<size_t>(index) + 1));
+  all[static_cast<size_t>(index)] = local;
+}
+
+void* neighbour_local(int64_t index, int64_t rank) {
+  const bool exists = rank >= 0 && rank < static_cast<int64_t>(turns->fibers.size());
+  if (!exists) report_failure("a cluster has no program of this number");
+  const RoleFiber& owner = exists ? turns->fibers[static_cast<size_t>(rank)] : *turns->running;
+  return owner.locals.at(static_cast<size_t>(index));
 }
 
 void meet_programs(const char* where) {

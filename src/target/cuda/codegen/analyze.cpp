@@ -195,6 +195,11 @@ void Renderer::check_launch() const {
         fmt::format("is asked to run by clusters of {} blocks, which kernels of users do not have: leave cluster at "
                     "1",
                     asked.cluster));
+  if (kernel_.cluster > 0 && !features_.clusters)
+    refuse(
+        fmt::format("its programs run in clusters of {}, which this GPU does not have: run it on one of compute "
+                    "capability 9.0 or later",
+                    kernel_.cluster));
   if (asked.registers * threads_of_block() > registers_of_sm)
     refuse(fmt::format("is asked to have {} registers for each of {} threads, more than the {} of an SM: ask for fewer",
                        asked.registers, threads_of_block(), registers_of_sm));

@@ -505,7 +505,8 @@ Rendered Renderer::run(const std::string& symbol) {
   const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
   if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
   const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
-  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_) && !counts())
+  if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_) && !counts() &&
+      kernel_.cluster == 0)
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"

@@ -2,6 +2,8 @@
 // the program, its buffers and its shared memory.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "target/cuda/codegen/renderer.h"
 
@@ -34,7 +36,8 @@ std::string Renderer::entry(const std::string& symbol) const {
   if (many)
     text += fmt::format("struct {}_table {{ i64 v[{}]; }};\n", symbol,
                         2 + static_cast<size_t>(variant_.segments) * (row + 1));
-  const std::string cluster = cluster_ > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", cluster_) : "";
+  const int of_cluster = std::max(cluster_, kernel_.cluster);
+  const std::string cluster = of_cluster > 1 ? fmt::format(" __cluster_dims__({}, 1, 1)", of_cluster) : "";
   text += fmt::format("extern \"C\" __global__ void{} __launch_bounds__({}{}) {}(", cluster, block,
                       min_blocks() > 0  ? fmt::format(", {}", min_blocks())
                       : sets_registers_ ? ", 1"

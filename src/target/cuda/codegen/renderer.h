@@ -235,6 +235,8 @@ class Renderer {
   std::string counters() const;
   void wait_until(const Inst& inst);
   void grid_barrier();
+  void cluster_barrier();
+  void reach(const Inst& inst);
   // general/render_asynchronous.cpp
   int swizzle_of(kernel::Ref ref) const;
   std::string placed_at(kernel::Ref ref, const std::string& address) const;
@@ -359,6 +361,7 @@ class Renderer {
   void transpose_register_tiles(const Inst& inst);
 
   std::string symbol_;
+  std::string neighbour_;         // the local buffers that are accessed; empty: the block's own
   std::string functions_;         // of users' code, before the kernel
   int codes_ = 0;                 // of them
   bool adds_neighbours_ = false;  // atomics.cuh is wanted

@@ -55,6 +55,9 @@ void Renderer::general(const Inst& inst) {
     case Op::compare_exchange: return update(inst);
     case Op::wait_until: return wait_until(inst);
     case Op::grid_barrier: return grid_barrier();
+    case Op::cluster_barrier: return cluster_barrier();
+    case Op::load_neighbour:
+    case Op::store_neighbour: return reach(inst);
     case Op::copy_async:
     case Op::commit_copies:
     case Op::wait_copies:

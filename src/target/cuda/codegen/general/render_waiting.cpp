@@ -9,6 +9,7 @@
 namespace weft::target::cuda {
 
 using kernel::Block;
+using kernel::Op;
 
 bool Renderer::meets() const { return kernel::programs_meet(kernel_); }
 
@@ -46,6 +47,26 @@ void Renderer::grid_barrier() {
   add("if (t == 0) meet_blocks(meeting, programs);");
   sync();
   dirty_.clear(), read_.clear();
+}
+
+void Renderer::cluster_barrier() {
+  finish_copies();
+  add("cluster_arrive(), cluster_wait();");
+  dirty_.clear(), read_.clear();
+}
+
+/// Renders a load or store in the shared memory of another block of the cluster, as one in the block's own.
+void Renderer::reach(const Inst& inst) {
+  const size_t first = inst.op == Op::store_neighbour ? 1 : 0;
+  Inst access = inst;
+  access.op = first == 1 ? Op::store : Op::load;
+  access.args.erase(access.args.begin() + static_cast<std::ptrdiff_t>(first));
+  access.args.resize(access.args.size() + inst.strides.size(), kernel::no_value);
+  neighbour_ = fmt::format("near{}", body_.size());
+  add(fmt::format("u8* const {} = in_block(locals, (int)({}));", neighbour_, at(inst.args[first])));
+  if (first == 1) store(access);
+  else access.number = kernel::round_to({}, inst.type.dtype), load(access);
+  neighbour_.clear();
 }
 
 }  // namespace weft::target::cuda

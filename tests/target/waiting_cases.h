@@ -16,8 +16,9 @@ inline std::vector<RandomCase> cluster_cases() {
 
 inline std::vector<RandomCase> waiting_cases() {
   std::vector<RandomCase> out;
-  for (const k::Program& program : {test_kernels::chain(), test_kernels::look_back(), test_kernels::look_back(70, 32),
-                                    test_kernels::rounds(), test_kernels::rounds(40, 2)}) {
+  for (const k::Program& program :
+       {test_kernels::chain(), test_kernels::chain_by_roles(), test_kernels::look_back(),
+        test_kernels::look_back(70, 32), test_kernels::rounds(), test_kernels::rounds(40, 2)}) {
     RandomCase c = case_of(program);
     for (size_t k = 0; k < c.buffers.size(); ++k)
       if (program.params()[k].use == k::Use::in_out) std::fill(c.buffers[k].begin(), c.buffers[k].end(), std::byte{0});

@@ -33,6 +33,38 @@ inline k::Program chain(k::Order order = k::Order::ordered) {
                   });
 }
 
+/// The same by roles: one waits for the program before and fetches its row, the other one adds it.
+inline k::Program chain_by_roles() {
+  using weft::float32, weft::int32;
+  constexpr int64_t rows = 7, columns = 48;
+  return k::trace("chain_by_roles",
+                  {array_of(k::Use::in, float32, {rows, columns}), array_of(k::Use::in_out, float32, {rows, columns}),
+                   array_of(k::Use::in_out, int32, {rows + 1})},
+                  {k::GridAxis(rows, k::Order::ordered)}, [](std::span<const k::AnyRef> r) {
+                    const k::In<float, 2> x(r[0]);
+                    const k::InOut<float, 2> y(r[1]);
+                    const k::InOut<int32_t, 1> done(r[2]);
+                    const auto row = k::program_id(0);
+                    const auto before = k::shared<float>({columns});
+                    const k::Barrier fetched;
+                    const auto fetches = [&] {
+                      before(k::all) = k::zeros<float>({columns});
+                      k::when(row > 0, [&] {
+                        k::wait_until(done, row - 1, [](const auto& v) { return v > 0; });
+                        before(k::all) = y(row - 1, k::all).load();
+                      });
+                      fetched.arrive();
+                    };
+                    const auto adds = [&] {
+                      const auto mine = x(row, k::all).load();
+                      fetched.wait(0);
+                      y(row, k::all) = mine + before(k::all).load();
+                      k::atomic({"exchange", k::MemoryOrder::release}, done, 1, row);
+                    };
+                    k::roles({{.warps = 1, .body = fetches}, {.warps = 2, .body = adds}});
+                  });
+}
+
 /// A scan in one pass with decoupled look-back (Merrill and Garland 2016): a program publishes the sum of its block,
 /// and looks at the sums of the blocks before it until one of them has the sum of everything up to its end. A word
 /// holds the number of what it is (1: a block's sum, 2: of all up to there) above the sum.

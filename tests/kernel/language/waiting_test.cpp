@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "kernel/derive/derive.h"
 #include "kernel/language/errors.h"
 #include "kernel/language/run.h"
 #include "kernel/text/text.h"
@@ -57,6 +58,45 @@ TEST_CASE("a program of an ordered grid waits for what an earlier one has stored
       CHECK(y[i * 70 + j] == sum);
     }
   }
+}
+
+TEST_CASE("a role waits for another program while others go on") {
+  std::vector<float> x(7 * 48, 1.f), y(7 * 48);
+  std::vector<int32_t> done(8);
+  run(chain_by_roles(), x, y, done);
+  for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == static_cast<float>(i / 48 + 1));
+}
+
+TEST_CASE("tangents wait as values do, and nothing runs backwards") {
+  namespace kernel = weft::kernel;
+  const k::Program program = chain();
+  const kernel::Source source{program.data().kernel, {{11, 70}, {11, 70}, {11}}, {1, 1, 1}, program.programs()};
+  const kernel::Derivative tangents = kernel::forward_derivative(source, {1, 0, 0});
+  CHECK(tangents.kernel.ordered);
+  std::vector<std::vector<float>> arrays;
+  for (const kernel::DerivedArray& a : tangents.arrays) {
+    arrays.emplace_back(a.source == 2 ? 11 : 11 * 70, 0.f);
+    if (a.role == kernel::DerivedArray::Role::tangent && a.source == 0)
+      std::iota(arrays.back().begin(), arrays.back().end(), 0.f);
+  }
+  std::vector<kernel::HostBuffer> buffers;
+  for (std::vector<float>& a : arrays) buffers.push_back({a.data(), static_cast<int64_t>(a.size())});
+  kernel::interpret(tangents.kernel, buffers, {}, tangents.programs);
+  bool seen = false;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    if (tangents.arrays[k].role != kernel::DerivedArray::Role::tangent || tangents.arrays[k].source != 1) continue;
+    seen = true;
+    for (size_t j = 0; j < 70; ++j) CHECK(arrays[k][10 * 70 + j] == static_cast<float>(55 * 70 + 11 * j));
+  }
+  CHECK(seen);
+  check_message<std::invalid_argument>(
+      [&] {
+        kernel::reverse_derivative(source, {0, 1, 0});
+      },
+      "[kernel chain] ",
+      {"waiting_kernels.h:",
+       "wait_until: programs that wait for each other do not run backwards: give the derivative "
+       "by custom_function"});
 }
 
 TEST_CASE("decoupled look-back scans in one pass, whatever programs are under way") {
@@ -117,13 +157,13 @@ TEST_CASE("what no barrier of the cluster orders is a race") {
   };
   races({"race: ", "another program"}, [](auto buffer, auto own) {
     buffer(k::all) = k::full<float>({8}, 1);
-    k::print("", k::neighbour(buffer, 1 - own)(0).load());
+    k::check(k::neighbour(buffer, 1 - own)(0).load() == 1.f, "it is not 1");
     k::cluster_barrier();
   });
   races({"race: ", "another program"}, [](auto buffer, auto own) {
     buffer(k::all) = k::full<float>({8}, 1);
     k::cluster_barrier();
-    k::print("", k::neighbour(buffer, 1 - own)(0).load());  // of one that may have ended
+    k::check(k::neighbour(buffer, 1 - own)(0).load() == 1.f, "it is not 1");  // of one that may have ended
   });
   races({"race: ", "another program"}, [](auto buffer, auto own) {
     k::cluster_barrier();

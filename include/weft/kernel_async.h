@@ -8,6 +8,7 @@
 //   k::wait_copies();
 //   y(k::ds(0, 64)) = tile(0, k::all) * 2;
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "weft/kernel.h"
@@ -45,6 +46,37 @@ template <TileLike To, TileLike From>
 void copy_async(const To& to, const From& from, Scalar other = 0, Line at = Line::here()) {
   detail::check_copy<To, From>();
   copy_async(to.ref(), to.spans(), from.ref(), from.spans(), other, {}, {}, at);
+}
+
+/// A product under way. Other work may stand between its beginning and the wait for it.
+template <class T, int R>
+class DotAsync {
+ public:
+  explicit DotAsync(Any flight) : flight_(std::move(flight)) {}
+  /// Waits for the product, and returns it.
+  Tile<T, R> wait(Line at = Line::here()) const { return Tile<T, R>(wait_dot(flight_, at)); }
+
+ private:
+  Any flight_;
+};
+/// Begins a·b, of the operands that dot takes; `wait` of what it returns gives the product. On GPUs warpgroups multiply
+/// meanwhile; CPUs multiply at once.
+template <TileLike A, TileLike B>
+DotAsync<detail::Sum<ElementOf<A>>, rank_of<A>> dot_async(const A& a, const B& b,
+                                                          Precision precision = Precision::exact,
+                                                          Line at = Line::here()) {
+  detail::check_dot<A, B>();
+  return DotAsync<detail::Sum<ElementOf<A>>, rank_of<A>>(
+      dot_async(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(), {}, precision, at));
+}
+/// Begins c + a·b.
+template <TileLike A, TileLike B, TileLike C>
+DotAsync<ElementOf<C>, rank_of<C>> dot_async(const A& a, const B& b, const C& c, Precision precision = Precision::exact,
+                                             Line at = Line::here()) {
+  detail::check_dot<A, B>();
+  static_assert(rank_of<C> == rank_of<A>, "dot_async adds to a tile of the rank of its operands");
+  return DotAsync<ElementOf<C>, rank_of<C>>(dot_async(detail::as_tile(a, at).any(), detail::as_tile(b, at).any(),
+                                                      detail::as_tile(c, at).any(), precision, at));
 }
 
 /// One of several barriers: its phases end with a number of arrivals, and when the copies that report to it are done.

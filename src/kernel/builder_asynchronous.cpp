@@ -24,6 +24,16 @@ void Builder::copy_async(const Copy& copy) {
   append(std::move(inst));
 }
 
+Value Builder::dot_async(Value a, Value b, Value c, DotPrecision precision) {
+  Inst inst{.op = Op::dot_async, .type = Type(type(c)), .args = {a, b, c}};
+  inst.precision = precision;
+  return append(std::move(inst));
+}
+
+Value Builder::wait_dot(Value flight) {
+  return append({.op = Op::wait_dot, .type = Type(type(flight)), .args = {flight}});
+}
+
 void Builder::commit_copies() { append({.op = Op::commit_copies}); }
 
 void Builder::wait_copies(int64_t left) {

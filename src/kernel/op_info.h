@@ -87,6 +87,8 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::roles, "roles", 0, -1, axes_field | strides_field},
     {Op::grid_barrier, "grid_barrier", 0, 0, 0, Access::none, false},
     {Op::cluster_barrier, "cluster_barrier", 0, 0, 0, Access::none, false},
+    {Op::dot_async, "dot_async", 1, 0, precision_field, Access::none, false},
+    {Op::wait_dot, "wait_dot", 1, 0, 0, Access::none, false},
     {Op::load_neighbour, "load_neighbour", 1, 0, ref_field | strides_field, Access::reads, false},
     {Op::store_neighbour, "store_neighbour", 0, 0, ref_field | strides_field, Access::writes, false},
     {Op::inline_code, "inline", -1, -1, code_field, Access::none, false},

@@ -131,6 +131,8 @@ enum class Op : uint8_t {
   grid_barrier,  // until all programs of the launch have come here, in the outermost block or loops of it whose bounds
                  // are the same for all: what they did before, all see behind it. All of them run at once
   cluster_barrier,  // the same of the programs of a cluster, in a kernel that has clusters
+  dot_async,        // as dot, between now and the wait for it, which alone reads the result
+  wait_dot,         // the result of a dot_async: the product
   load_neighbour,   // the number of a program in the cluster, an offset into its local buffer `ref` → a tile of it
   store_neighbour,  // value, the number, the offset
   inline_code,  // tiles of one shape → tiles of it: `code`, of a GPU, element by element. Its block, which takes tiles
@@ -191,7 +193,7 @@ struct Inst {
                            // iterations from 0 by 1, and carry nothing. No iteration reads what others of its loop
                            // write; their stores to local buffers are visible after the loop
   bool reverse = false;    // scan, sort
-  DotPrecision precision = DotPrecision::exact;  // dot
+  DotPrecision precision = DotPrecision::exact;  // dot, dot_async
   LaneOp lane_op = LaneOp::shuffle;              // lanes
   AtomicOrder ordering = {};                     // atomic, exchange_memory, compare_exchange, wait_until
   std::shared_ptr<const InlineCode> code = {};   // inline_code, source
@@ -336,6 +338,8 @@ class Builder {
   /// Says that `size` neighbours among the programs are a cluster.
   void clustered(int size) { kernel_.cluster = size; }
   void cluster_barrier();
+  Value dot_async(Value a, Value b, Value c, DotPrecision precision = DotPrecision::exact);
+  Value wait_dot(Value flight);
   Value load_neighbour(Ref ref, Value rank, Value offset, std::vector<int64_t> dims, std::vector<int64_t> strides);
   void store_neighbour(Ref ref, Value value, Value rank, Value offset, std::vector<int64_t> strides);
   /// Says that programs begin in the order of their numbers.

@@ -59,6 +59,14 @@ class Verifier {
     if (state == left) refuse(&inst, fmt::format("value {} is used outside its block", v));
   }
 
+  /// Checks that a product under way is read by waits alone, and that these wait for one.
+  void in_flight(const Inst& inst) const {
+    for (const Value v : inst.args)
+      if (flights_.contains(v) != (inst.op == Op::wait_dot))
+        refuse(&inst, inst.op == Op::wait_dot ? "it waits for what is no product under way"
+                                              : "it reads a product under way: wait for it before");
+  }
+
   void allocation(const Inst& inst, bool outermost) {
     if (!is_local(kernel_, inst.ref)) return;
     const size_t k = static_cast<size_t>(inst.ref) - kernel_.params.size();
@@ -113,6 +121,7 @@ class Verifier {
     if (b.insts.empty() || b.insts.back().op != Op::yield) refuse(nullptr, "a block ends with a yield");
     for (const Inst& inst : b.insts) {
       for (Value v : inst.args) use(inst, v);
+      in_flight(inst);
       if (const std::string wrong = broken_rule(kernel_, inst); !wrong.empty()) refuse(&inst, wrong);
       if (touches_memory(inst.op)) allocation(inst, outermost);
       if (is_asynchronous(inst.op)) asynchronous(inst);
@@ -133,6 +142,7 @@ class Verifier {
       if (parallel) in_iteration_ = false;
       for (Value v : inst.results) define(&inst, v, scope);
       if (inst.op == Op::constant || inst.op == Op::arange) leaves_.insert(inst.results[0]);
+      if (inst.op == Op::dot_async) flights_.insert(inst.results[0]);
     }
     for (Value v : scope) state_[static_cast<size_t>(v)] = left;
   }
@@ -242,9 +252,10 @@ class Verifier {
   std::vector<int64_t> by_constant_;
   Value iterations_ = no_value;  // the number of iterations of parallel loops
   bool in_iteration_ = false, in_roles_ = false;
-  int conditions_ = 0;      // around the instruction
-  std::set<Value> leaves_;  // constants and counts
-  bool wrote_ = false;      // a parameter was written outside of parallel iterations
+  int conditions_ = 0;       // around the instruction
+  std::set<Value> leaves_;   // constants and counts
+  std::set<Value> flights_;  // products under way
+  bool wrote_ = false;       // a parameter was written outside of parallel iterations
 };
 
 }  // namespace

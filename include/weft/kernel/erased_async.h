@@ -66,6 +66,12 @@ WEFT_API Any load_neighbour(const AnyRef& ref, std::span<const Span> slice, cons
 WEFT_API void store_neighbour(const AnyRef& ref, std::span<const Span> slice, const Any& rank, const Any& value,
                               Line at = Line::here());
 
+/// Begins a product, as `dot` makes it, and returns it under way: wait_dot alone reads it.
+WEFT_API Any dot_async(const Any& a, const Any& b, const Any& c = {}, Precision precision = Precision::exact,
+                       Line at = Line::here());
+/// Waits for a product under way, and returns it.
+WEFT_API Any wait_dot(const Any& flight, Line at = Line::here());
+
 /// What some warps of a program do while others do something else.
 struct Role {
   /// How many warps.

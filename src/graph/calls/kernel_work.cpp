@@ -60,7 +60,8 @@ class Count {
         work_.operations += times * elements(inst.args[0]) * log * log / 2;
         return;
       }
-      case kernel::Op::dot: {
+      case kernel::Op::dot:
+      case kernel::Op::dot_async: {
         const kernel::Type& a = kernel_.types[static_cast<size_t>(inst.args[0])];
         return product(inst, times * 2 * results * static_cast<double>(a.dims.back()), a.dtype);
       }

@@ -85,6 +85,8 @@ void Copier::copy_tile(const Inst& inst) {
     case Op::take: return is(b_.take(a[0], a[1], inst.axis));
     case Op::sort: return set(inst.results, b_.sort(a, inst.axis, inst.reverse));
     case Op::histogram: return is(b_.histogram(a[0], inst.type.dims[0]));
+    case Op::dot_async: return is(b_.dot_async(a[0], a[1], a[2], inst.precision));
+    case Op::wait_dot: return is(b_.wait_dot(a[0]));
     case Op::dot: return is(b_.dot(a[0], a[1], a[2], inst.precision));
     case Op::reduce:
       return set(inst.results, inst.blocks.empty() ? std::vector{b_.reduce(inst.reducer, a[0], inst.axis)}

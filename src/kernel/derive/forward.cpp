@@ -6,6 +6,7 @@
 #include "kernel/derive/derive.h"
 #include "kernel/derive/live.h"
 #include "kernel/derive/scalar_rules.h"
+#include "kernel/expand/flights.h"
 #include "kernel/op_info.h"
 
 namespace weft::kernel {
@@ -235,6 +236,10 @@ class Forward : public Copier {
 }  // namespace
 
 Derivative forward_derivative(const Source& source, const std::vector<char>& given) {
+  if (has_flights(source.kernel)) {
+    const Kernel landed = without_flights(source.kernel);
+    return forward_derivative({landed, source.dims, source.begins, source.programs}, given);
+  }
   const Kernel steps = with_steps(source.kernel, activity_of(source.kernel, given));
   return Forward(source, steps, activity_of(steps, given)).run();
 }

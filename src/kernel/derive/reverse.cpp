@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "kernel/derive/live.h"
 #include "kernel/derive/reverser.h"
+#include "kernel/expand/flights.h"
 #include "kernel/op_info.h"
 
 namespace weft::kernel {
@@ -417,6 +418,10 @@ void Reverser::backward_condition(const Inst& inst) {
 }
 
 Derivative reverse_derivative(const Source& source, const std::vector<char>& given) {
+  if (has_flights(source.kernel)) {
+    const Kernel landed = without_flights(source.kernel);
+    return reverse_derivative({landed, source.dims, source.begins, source.programs}, given);
+  }
   std::vector<char> seeds;
   for (size_t k = 0; k < source.kernel.params.size(); ++k)
     seeds.push_back(source.begins[k] && is_float(source.kernel.params[k].dtype));

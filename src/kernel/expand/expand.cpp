@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "kernel/expand/expand_emit.h"
+#include "kernel/expand/flights.h"
 
 namespace weft::kernel {
 namespace {
@@ -108,6 +109,9 @@ class Expander {
 
 }  // namespace
 
-Kernel expand(const Kernel& kernel, const Expansion& has) { return Expander(kernel, has).run(kernel); }
+Kernel expand(const Kernel& kernel, const Expansion& has) {
+  if (has_flights(kernel)) return expand(without_flights(kernel), has);
+  return Expander(kernel, has).run(kernel);
+}
 
 }  // namespace weft::kernel

@@ -120,7 +120,9 @@ class Interpreter : public FiberRunner {
       case Op::histogram: return histogram_value(inst, arg(0));
       case Op::lanes:
         return lanes_value(inst, type(inst.args[0]).dtype, arg(0), inst.args[1] == no_value ? nullptr : &arg(1));
-      case Op::dot: return dot_value(inst, type(inst.args[0]), arg(0), arg(1), arg(2));
+      case Op::wait_dot: return arg(0);
+      case Op::dot:
+      case Op::dot_async: return dot_value(inst, type(inst.args[0]), arg(0), arg(1), arg(2));
       case Op::load: return load(inst);
       case Op::gather: return gather(inst);
       case Op::atomic:

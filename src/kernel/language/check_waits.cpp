@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,8 @@ class Waits {
     Pending pending;
     straight(kernel_.body, pending);
     arrivals();
+    for (const auto& [flight, dot] : flights_)
+      if (!landed_.contains(flight)) complain(*dot, "nothing waits for the product: wait for it, or compute it by dot");
     if (copy_ && !commits_)
       complain(*copy_, "the copy belongs to no group: commit_copies() after it, or give a barrier");
     if (copy_ && !waits_) complain(*copy_, "nothing waits for the copy: wait_copies() before its elements are read");
@@ -57,6 +60,8 @@ class Waits {
       if (inst.op == Op::copy_async && inst.right < 0 && !copy_) copy_ = &inst;
       commits_ = commits_ || inst.op == Op::commit_copies;
       waits_ = waits_ || inst.op == Op::wait_copies;
+      if (inst.op == Op::dot_async) flights_[inst.results[0]] = &inst;
+      if (inst.op == Op::wait_dot) landed_.insert(inst.args[0]);
       if (inst.op == Op::arrive) ++barriers_[inst.ref].count, barriers_[inst.ref].repeated |= repeated;
       if (inst.op == Op::await && !barriers_[inst.ref].first_wait) barriers_[inst.ref].first_wait = &inst;
       for (const Block& inner : inst.blocks) count(inner, repeated || inst.op == Op::loop || inst.op == Op::while_loop);
@@ -136,6 +141,8 @@ class Waits {
   const Kernel& kernel_;
   std::vector<std::optional<int64_t>> known_;
   std::map<Ref, Arrivals> barriers_;
+  std::map<Value, const Inst*> flights_;  // products under way, and those that are waited for
+  std::set<Value> landed_;
   const Inst* copy_ = nullptr;  // the first one without a barrier
   bool commits_ = false, waits_ = false;
   std::optional<WaitComplaint> complaint_;

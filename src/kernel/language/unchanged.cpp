@@ -114,6 +114,7 @@ class Cleaner {
     const kernel::OpInfo& row = kernel::info(inst.op);
     if (row.access == kernel::Access::writes || row.access == kernel::Access::updates) return true;
     if (inst.op == Op::inline_code && inst.code->effects) return true;
+    if (inst.op == Op::dot_async || inst.op == Op::wait_dot) return true;  // check_waits looks at both
     if (inst.op == Op::alloc || inst.op == Op::yield || inst.op == Op::print || inst.op == Op::assert_ ||
         inst.op == Op::prefetch || inst.op == Op::while_loop || kernel::is_asynchronous(inst.op) ||
         kernel::waits_for_programs(inst.op))

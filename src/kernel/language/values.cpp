@@ -8,6 +8,7 @@
 #include "kernel/reducer.h"
 #include "kernel/rules.h"
 #include "kernel/states.h"
+#include "weft/kernel/erased_async.h"
 
 namespace weft::k {
 
@@ -359,8 +360,10 @@ Any histogram(const Any& index, int64_t bins, Line at) {
   return t.any(t.at(at).histogram(t.value(index, at), bins));
 }
 
-Any dot(const Any& a, const Any& b, const Any& c, Precision precision, Line at) {
-  Trace& t = Trace::current("dot", at);
+namespace {
+
+/// Returns the sum to which a product adds; refuses operands that make none.
+Value sum_of_dot(Trace& t, const Any& a, const Any& b, const Any& c, Precision precision, Line at) {
   const Type x = t.type(a, at), y = t.type(b, at);
   const size_t rank = x.dims.size();
   if (!(x.dtype == y.dtype) || rank < 2 || y.dims.size() != rank)
@@ -387,7 +390,26 @@ Any dot(const Any& a, const Any& b, const Any& c, Precision precision, Line at) 
     t.refuse(at, fmt::format("dot: products of {} do not add up in {}: cast", dtype_name(x.dtype), dtype_name(own)));
   if (precision != Precision::exact && !(x.dtype == float32 && own == float32))
     t.refuse(at, "dot: a precision is given for float32 alone: leave it out");
-  return t.any(build.dot(t.value(a, at), t.value(b, at), sum, static_cast<kernel::DotPrecision>(precision)));
+  return sum;
+}
+
+}  // namespace
+
+Any dot(const Any& a, const Any& b, const Any& c, Precision precision, Line at) {
+  Trace& t = Trace::current("dot", at);
+  const Value sum = sum_of_dot(t, a, b, c, precision, at);
+  return t.any(t.at(at).dot(t.value(a, at), t.value(b, at), sum, static_cast<kernel::DotPrecision>(precision)));
+}
+
+Any dot_async(const Any& a, const Any& b, const Any& c, Precision precision, Line at) {
+  Trace& t = Trace::current("dot_async", at);
+  const Value sum = sum_of_dot(t, a, b, c, precision, at);
+  return t.any(t.at(at).dot_async(t.value(a, at), t.value(b, at), sum, static_cast<kernel::DotPrecision>(precision)));
+}
+
+Any wait_dot(const Any& flight, Line at) {
+  Trace& t = Trace::current("wait_dot", at);
+  return t.any(t.at(at).wait_dot(t.value(flight, at)));
 }
 
 Any assume_multiple(const Any& v, int64_t divisor, Line at) {

@@ -242,7 +242,11 @@ void Rules::check() {
     case Op::lanes: return lanes();
     case Op::inline_code:
     case Op::source: return inline_code();
-    case Op::dot: return dot();
+    case Op::dot:
+    case Op::dot_async: return dot();
+    case Op::wait_dot:
+      if (args(1)) require(arg(0) == inst.type, "the result's type is not the product's");
+      return;
     case Op::loop: return loop();
     case Op::when: return when();
     case Op::branch:

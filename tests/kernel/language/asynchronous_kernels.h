@@ -52,6 +52,41 @@ inline AsyncKernel ring_of_groups(int64_t stages, k::SharedLayout layout) {
           wanted};
 }
 
+/// Row maxima beside a product under way: y = a·b + row maxima of a.
+inline AsyncKernel product_under_way() {
+  constexpr int64_t m = 16, n = 24, depth = 32;
+  const auto body = [](std::span<const k::AnyRef> r) {
+    const k::In<float, 2> a(r[0]), b(r[1]);
+    const k::Out<float, 2> y(r[2]);
+    const auto left = a(k::all, k::all).load();
+    k::Mut sum = k::zeros<float>({m, n});
+    k::loop(2, [&](k::Index) {
+      const auto product = k::dot_async(left, b(k::all, k::all), sum.get());
+      const auto most = k::max(left, 1);
+      sum = product.wait() * 0.5f + k::col(most);
+    });
+    y(k::all, k::all) = sum;
+  };
+  const auto wanted = [](const std::vector<std::vector<float>>& in) {
+    std::vector<float> sum(static_cast<size_t>(m * n), 0.f);
+    for (int step = 0; step < 2; ++step)
+      for (size_t i = 0; i < m; ++i) {
+        const auto* const row = in[0].data() + i * depth;
+        const float most = *std::max_element(row, row + depth);
+        for (size_t j = 0; j < n; ++j) {
+          float& v = sum[i * n + j];
+          for (size_t d = 0; d < depth; ++d) v = std::fma(row[d], in[1][d * n + j], v);
+          v = v * 0.5f + most;
+        }
+      }
+    return sum;
+  };
+  return {k::trace("product_under_way",
+                   {floats(k::Use::in, {m, depth}), floats(k::Use::in, {depth, n}), floats(k::Use::out, {m, n})}, {1},
+                   body),
+          wanted};
+}
+
 /// Sums of rows, chunk by chunk: one program fills the pipeline and empties it. The last chunk is a part.
 inline AsyncKernel sums_alone() {
   constexpr int64_t rows = 4, columns = 150, chunk = 64, stages = 2, chunks = 3;
@@ -278,6 +313,7 @@ inline std::vector<AsyncKernel> asynchronous_kernels() {
                                sums_by_roles(1),
                                sums_by_roles(2),
                                product_by_roles(),
+                               product_under_way(),
                                back_and_forth(),
                                computed_by_roles()};
   for (const SharedLayout layout : {SharedLayout::row_major, SharedLayout::padded, SharedLayout::swizzle32,

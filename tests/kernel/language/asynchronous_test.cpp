@@ -52,6 +52,18 @@ TEST_CASE("kernels of the explicit level compute what plain loops compute, also 
   }
 }
 
+TEST_CASE("tile IR refuses reads of a product under way, and waits for none") {
+  const std::string head = "kernel @w(p0: out f32) any_size {\n  %0 = constant 1 : f32[2,2]\n";
+  const auto refused_text = [&](const std::string& text, const char* words) {
+    CHECK_THROWS_WITH_AS(weft::kernel::parse(head + text + "}\n"), doctest::Contains(words), std::invalid_argument);
+  };
+  refused_text("  %1 = dot_async %0 %0 %0 : f32[2,2]\n  %2 = add %1 %0 : f32[2,2]\n",
+               "it reads a product under way: wait for it before");
+  refused_text("  %1 = wait_dot %0 : f32[2,2]\n", "it waits for what is no product under way");
+  refused_text("  %1 = dot_async %0 %0 %0 : f32[2,2]\n  %2 = wait_dot %1 : f32[4]\n",
+               "the result's type is not the product's");
+}
+
 TEST_CASE("the text of asynchronous work is read back") {
   for (const AsyncKernel& c : asynchronous_kernels()) {
     const std::string text = weft::kernel::print(c.program.data().kernel);
@@ -204,6 +216,10 @@ TEST_CASE("what is wrong with asynchronous work in any case is refused when it i
     const k::AnyRef s = shared();
     t.at(__LINE__), copy(s, t.x), k::wait_copies();
   });
+  refused({"nothing waits for the product: wait for it, or compute it by dot"},
+          [&](Test& t) { t.at(__LINE__), k::dot_async(plane(4, 8), plane(8, 4)); });
+  refused({"dot: inner extents 8 and 4 of f32[4,8] and f32[4,8] differ"},
+          [&](Test& t) { t.at(__LINE__), k::dot_async(plane(4, 8), plane(4, 8)); });
   refused({"the wait never ends: a phase of the barrier ends with 2 arrivals, and the kernel has 1"}, [&](Test& t) {
     const AnyBarriers b = k::barriers(1, 2);
     k::arrive(b, k::constant(int64, 0));

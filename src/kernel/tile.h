@@ -90,10 +90,10 @@ enum class Op : uint8_t {
   dot,  // a […,m,k], b […,k,n], c […,m,n] → c + a·b; k ascending, one fma each: c = fma(a[:,k], b[k,:], c), of
         // integers a product and a sum. a and b have one dtype and are widened to c's; float16 and bfloat16
         // accumulate in float32 and are rounded once, at the end. `precision` says what float32 operands may lose
-  load,     // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
-  store,    // value, offset, limits
-  gather,   // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
-  scatter,  // value, index, mask: lanes in ascending order, the last one wins
+  load,        // offset (int64 scalar), a limit for each tile axis (int64 scalar or no_value) → tile
+  store,       // value, offset, limits
+  gather,      // index (int64 tile), mask (bool tile or no_value) → tile of the index's shape
+  scatter,     // value, index, mask: lanes in ascending order, the last one wins
   atomic_add,  // value, index, mask
   atomic,      // value, index, mask → the elements before: each becomes `scalar_op` (add, min, max, bit_and, bit_or,
                // bit_xor) of itself and the value, in an order of the target's own
@@ -185,8 +185,8 @@ struct Inst {
   int axis = 0;                    // cat, reduce, scan, take, sort; shift: by how many lanes; exchange: the bits that
                                    // change; extract: the lane
   std::vector<int64_t> axes = {};  // permute; slice: where it begins; roles: warps
-  std::vector<int64_t> strides = {};       // load, store: elements between neighbours along each tile axis; slice: the
-                                           // steps; copy_async: as it says; roles: registers
+  std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; slice: the
+                                      // steps; copy_async: as it says; roles: registers
   bool streaming = false;  // store: the data is not read again soon (non-temporal where the target can); load: it is
                            // read once, and the load must not be delayed
   bool parallel = false;   // loop: its iterations may run concurrently. Such loops are outermost, have equally many

@@ -216,8 +216,7 @@ class Verifier {
       const bool splat = inst.op == Op::broadcast && kernel_.types[static_cast<size_t>(inst.args[0])].rank() == 0;
       const bool lanes = inst.op == Op::scalar || inst.op == Op::cast || inst.op == Op::bitcast || splat ||
                          (inst.op == Op::when && !inst.results.empty());
-      if (!lanes)
-        refuse(&inst, "the block of a condition with values works lane by lane, on nothing but values");
+      if (!lanes) refuse(&inst, "the block of a condition with values works lane by lane, on nothing but values");
       for (Value v : inst.results)
         if (const Type& t = kernel_.types[static_cast<size_t>(v)]; t.rank() != 0 && t.dims != dims)
           refuse(&inst, "in the block of a condition with values all tiles have its shape");

@@ -45,7 +45,8 @@ MatmulExtents extents_of(const Ir& ir, NodeId dot) {
   const int64_t batches = extent(a, at.batch), depth = std::max<int64_t>(1, extent(a, at.axes)),
                 shared = std::max<int64_t>(1, batches * depth);
   const int64_t rows = volume(a) / shared, columns = volume(b) / shared;
-  return {batches, rows, columns, depth, 2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
+  return {batches, rows, columns, depth,
+          2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ bool registers_suffice(const MatmulTile& t, const LoadedBytes& loaded) {
 }
 
 /// Returns the speed of an SM with a tile, of the fastest one's. Each multiply-add reads an element of A for each of
-/// the tile's columns and one of B for each of its rows; a warpgroup alone does not keep the tensor cores busy. Fitted to
-/// an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256.
+/// the tile's columns and one of B for each of its rows; a warpgroup alone does not keep the tensor cores busy. Fitted
+/// to an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256.
 double rate_of(const MatmulTile& t) {
   constexpr double reading = 48, best = 0.64, alone = 0.8;
   const double reuse = static_cast<double>(t.rows * t.columns) / static_cast<double>(t.rows + t.columns);
@@ -41,7 +41,7 @@ double rate_of(const MatmulTile& t) {
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues.
 double seconds_of(const target::Machine& machine, const MatmulWork& w, const MatmulTile& t, int64_t waves) {
   const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns);
-  const double peak = machine.matmul_flops(w.operands, true), vector = machine.peak.f32 / 2,
+  const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
                multiply = 2 * elements * static_cast<double>(w.depth) / (peak * rate_of(t)),
                epilogue = elements * (w.bytes / machine.bandwidth + w.operations / vector);
   return static_cast<double>(waves) * processors * (multiply + epilogue);
@@ -50,10 +50,11 @@ double seconds_of(const target::Machine& machine, const MatmulWork& w, const Mat
 /// Returns the tiles that the machine has memory and registers for.
 std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWork& w) {
   const bool tf32 = w.operands.size() == 4, thirds = machine.whole_rows_of_products() && !tf32;
+  const int64_t depth = w.exact ? 16 : tf32 ? 32 : 64;
   std::vector<MatmulTile> out;
   for (const int64_t rows : {128, 64, 256})
     for (int64_t columns = 256; columns >= 64; columns -= thirds ? 64 : columns / 2) {
-      const MatmulTile t{rows, columns, tf32 ? 32 : 64};
+      const MatmulTile t{rows, columns, depth};
       if (rows * columns > (tf32 ? 128 * 128 : 128 * 256)) continue;
       if (least_stages * stage_bytes(t, w.operands) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
       if (w.loaded.a + w.loaded.b == 0 || registers_suffice(t, w.loaded)) out.push_back(t);
@@ -77,8 +78,7 @@ MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& w) 
       const int64_t room = machine.tensor_core_bytes(w.operands) - reserved_bytes;
       t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w.operands)));
     }
-    best = {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns),
-            seconds};
+    best = {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns), seconds};
     least = seconds;
   }
   return best;

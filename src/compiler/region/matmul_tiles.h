@@ -20,8 +20,9 @@ struct LoadedBytes {
 
 /// The products that a tile is chosen for: `batches` of `rows` × `columns`.
 struct MatmulWork {
-  Dtype operands;  // 16-bit floats, or float32, which is rounded to TF32
+  Dtype operands;  // 16-bit floats or float32
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
+  bool exact = false;     // float32 is multiplied exactly, by vector units; else it is rounded to TF32
   double bytes = 2;       // that an element's epilogue reads and stores
   double operations = 0;  // of an element's epilogue
   LoadedBytes loaded = {};
@@ -29,7 +30,7 @@ struct MatmulWork {
 
 struct MatmulTiling {
   MatmulTile tile;
-  double share = 0;    // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
+  double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
   double seconds = 0;  // predicted
 };
 

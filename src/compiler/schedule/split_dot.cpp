@@ -45,16 +45,18 @@ class DotSplitter : Rewriter {
     const bool halves = a.dtype == float16 || a.dtype == bfloat16;
     const bool fits = a.dtype == b.dtype && (halves || (a.dtype == float32 && tf32_)) && at.axes.size() == 1 &&
                       is_static(a.shape) && is_static(b.shape) && volume(a.shape) > 0 && volume(b.shape) > 0 &&
-                      machine_.tensor_core_bytes(a.dtype) > 0 &&
-                      machine_.bandwidth > 0 && machine_.matmul_flops(a.dtype, true) > 0 && machine_.peak.f32 > 0;
+                      machine_.tensor_core_bytes(a.dtype) > 0 && machine_.bandwidth > 0 &&
+                      machine_.matmul_flops(a.dtype, true) > 0 && machine_.peak.f32 > 0;
     if (!fits) return 1;
     const int64_t depth = product_of(a.shape, at.axes), batches = product_of(a.shape, at.batch),
                   rows = volume(a.shape) / (depth * batches), columns = volume(b.shape) / (depth * batches);
-    const auto elements = static_cast<double>(batches * rows * columns), size = static_cast<double>(dot.type.dtype.size());
+    const auto elements = static_cast<double>(batches * rows * columns),
+               size = static_cast<double>(dot.type.dtype.size());
     const auto seconds = [&](int64_t parts) {
       MatmulWork work{a.dtype, batches * parts, rows, columns, depth / parts};
       work.bytes = parts > 1 ? 4 : size;
-      const double sum = (4 * static_cast<double>(parts) + size) * elements / machine_.bandwidth + machine_.launch_seconds;
+      const double sum =
+          (4 * static_cast<double>(parts) + size) * elements / machine_.bandwidth + machine_.launch_seconds;
       return matmul_tiling(machine_, work).seconds + (parts > 1 ? sum : 0);
     };
     int64_t best = 1;
@@ -68,7 +70,8 @@ class DotSplitter : Rewriter {
   NodeId split(IrNode dot, int64_t parts) {
     graph::Attrs& at = dot.attrs.edit();
     const Dtype dtype = dot.type.dtype;
-    for (const auto& [input, axes, batch] : {std::tuple{0, &at.axes, &at.batch}, std::tuple{1, &at.axes2, &at.batch2}}) {
+    for (const auto& [input, axes, batch] :
+         {std::tuple{0, &at.axes, &at.batch}, std::tuple{1, &at.axes2, &at.batch2}}) {
       const int64_t axis = axes->front();
       Shape shape = to_[dot.inputs[static_cast<size_t>(input)]].type.shape;
       const auto k = shape.begin() + axis;

@@ -1,7 +1,7 @@
 #pragma once
-// Splits long reductions, cumulative reductions, products and attention with few results, so that there are programs for the
-// whole machine: parts are computed independently, then combined. The parts depend on shapes (of symbolic lengths on
-// the bound) and the kind of machine alone, so the bits do too.
+// Splits long reductions, cumulative reductions, products and attention with few results, so that there are programs
+// for the whole machine: parts are computed independently, then combined. The parts depend on shapes (of symbolic
+// lengths on the bound) and the kind of machine alone, so the bits do too.
 #include "compiler/ir/ir.h"
 #include "target/target.h"
 

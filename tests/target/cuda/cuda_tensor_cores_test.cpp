@@ -338,6 +338,28 @@ TEST_CASE("a tile that two products read is copied once, thread by thread") {
   check_near(cases);
 }
 
+TEST_CASE("exact products of float32 give the interpreter's bits, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases;
+  for (int bits = 0; bits < 64; ++bits) {
+    const Form f{.dtype = float32,
+                 .a_turned = (bits & 1) != 0,
+                 .b_turned = (bits & 2) != 0,
+                 .a_views = (bits & 4) != 0,
+                 .b_views = (bits & 8) != 0,
+                 .m = (bits & 16) != 0 ? 128 : 32,
+                 .n = 64,
+                 .depth = 16,
+                 .pitch = bits % 3,
+                 .b_computed = (bits & 32) != 0};
+    cases.push_back(product(f, whole_tile, f.m * f.n));
+  }
+  cases.push_back(matmul<float>(float32, 70, 90, 33, {}));
+  cases.push_back(matmul<float>(float32, 128, 160, 64, {64, 64, 16}));
+  check_on_host(cases);
+  check_on_host(cases, {}, hopper);
+}
+
 TEST_CASE("a source says what became of each product") {
   const auto source = [](const RandomCase& c) { return cuda::render(expand(c.kernel), "k").source; };
   const auto says = [&](const RandomCase& c, const char* text) { return source(c).find(text) != std::string::npos; };
@@ -355,7 +377,7 @@ TEST_CASE("a source says what became of each product") {
   CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {32, 128, 32}), "32 rows, no multiple of 64"));
   CHECK(hopper_says(product({.m = 256, .n = 256}, whole_tile, 256 * 256), "no wgmma: their accumulators take more"));
   CHECK(says(matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}), "not pipelined: rows of p0 are not 16-byte aligned"));
-  CHECK(says(matmul<float>(float32, 70, 90, 33, {}), "fma: float32 is multiplied exactly"));
+  CHECK(says(matmul<float>(float32, 70, 90, 33, {}), "fma of float32 by 1 x 1 warps; not pipelined"));
   CHECK(says(product({.m = 24}, whole_tile, 24 * 32), "fma: its extents 24 x 32 x 32 are not multiples of"));
 }
 

@@ -331,7 +331,7 @@ Lowered DotLowering::run() {
   else outer_form(false);
   Lowered out = emit_.finish(grid_, 2 * d_.flops());
   out.kernel.any_size = any_size_;
-  out.kernel.launch.stages = stages_;
+  out.kernel.launch.stages = ring_stages_;
   return out;
 }
 

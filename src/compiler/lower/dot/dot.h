@@ -104,7 +104,7 @@ class DotLowering {
   Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
   bool any_size_ = false;  // products are multiplied as those of users' kernels are
-  int stages_ = 0;         // of their loops, at most; 0: as many as the target chooses
+  int ring_stages_ = 0;    // of their loops, at most; 0: as many as the target chooses
 };
 
 }  // namespace weft::compiler

@@ -1,7 +1,7 @@
-// Matmuls on tensor cores. A loop along k multiplies tiles of both operands, which it reads from memory with any strides
-// or computes from what it reads there (a prologue), as a user's kernel does; the target copies them ahead. The program
-// then computes the epilogue and stores. Sums are float32 in the target's order: the bits are the same in every run, but
-// differ from those of the other forms.
+// Matmuls on tensor cores. A loop along k multiplies tiles of both operands, which it reads from memory with any
+// strides or computes from what it reads there (a prologue), as a user's kernel does; the target copies them ahead. The
+// program then computes the epilogue and stores. Sums are float32 in the target's order: the bits are the same in every
+// run, but differ from those of the other forms.
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -39,6 +39,7 @@ MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t c
   const auto bytes = [](Dtype t) { return static_cast<double>(t.size()); };
   const kernel::Epilogue& e = plan.epilogue;
   MatmulWork out{plan.desc.a, batches, rows, columns, plan.desc.k};
+  out.exact = plan.desc.a == float32 && !plan.desc.numerics.tf32;
   out.bytes = bytes(plan.desc.c);
   const auto loaded = [&](const DotPrologue& p) {
     return p.empty() ? 0 : loaded_bytes(p.steps, 16 / plan.desc.a.size());
@@ -56,8 +57,10 @@ MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t c
 }  // namespace
 
 bool DotLowering::matmul_fits() const {
+  constexpr int64_t least_exact = 32;  // rows and columns: smaller results leave most of a tile empty
+  const bool exact = d_.a == float32 && !d_.numerics.tf32;
   return d_.a == d_.b && t_ == float32 && cx_.target.machine().tensor_core_bytes(d_.a) > 0 &&
-         (d_.a != float32 || d_.numerics.tf32) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
+         (!exact || std::min(d_.m, d_.n) >= least_exact) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
 }
 
 /// Loads a tile of one operand as tensor cores read it: in the operands' dtype, computed where the side has a prologue.
@@ -97,7 +100,8 @@ void DotLowering::matmul_form(bool exchanged) {
   const Value row_limit = row_dim.is_static() && rows % bm == 0 ? no_value : b_.sub(exchanged ? n_ : m_, r0);
   const Value column_limit = column_dim.is_static() && columns % bn == 0 ? no_value : b_.sub(exchanged ? m_ : n_, c0);
   const bool whole = depth_dim.is_static() && d_.k % depth == 0;
-  const auto precision = d_.a == float32 ? kernel::DotPrecision::tf32 : kernel::DotPrecision::exact;
+  const bool rounds = d_.a == float32 && d_.numerics.tf32;
+  const auto precision = rounds ? kernel::DotPrecision::tf32 : kernel::DotPrecision::exact;
   const Value sums =
       b_.loop(b_.index(0), k_, b_.index(depth), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& carried) {
         const Value depth_limit = whole ? no_value : b_.sub(k_, k);
@@ -118,7 +122,7 @@ void DotLowering::matmul_form(bool exchanged) {
     store(c, exchanged ? column : r0, exchanged ? r0 : column, strides, {row_limit, limit}, exchanged);
   }
   any_size_ = true;
-  stages_ = tile.stages;
+  ring_stages_ = tile.stages;
 }
 
 }  // namespace weft::compiler

@@ -47,9 +47,10 @@ TensorMap tensor_map(const TensorCopy& copy, void* address) {
   const TensorMapType type = copy.dtype == float32    ? tensor_map_f32
                              : copy.dtype == bfloat16 ? tensor_map_bf16
                                                       : tensor_map_f16;
-  check_result(driver().tensor_map_encode_tiled(&map, type, 2, address, extents, strides, box, steps, tensor_map_interleave_none,
-                                                swizzle, tensor_map_promotion_256, tensor_map_fill_zero),
-               "cuTensorMapEncodeTiled", fmt::format("parameter {}", copy.param));
+  check_result(
+      driver().tensor_map_encode_tiled(&map, type, 2, address, extents, strides, box, steps, tensor_map_interleave_none,
+                                       swizzle, tensor_map_promotion_256, tensor_map_fill_zero),
+      "cuTensorMapEncodeTiled", fmt::format("parameter {}", copy.param));
   return map;
 }
 
@@ -73,9 +74,8 @@ ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered) {
   context.make_current();
   const std::string what = "kernel " + rendered.symbol;
-  Entry entry{nullptr,         rendered.threads,  rendered.programs, rendered.shared_bytes,
-              rendered.blocks, rendered.resident, rendered.maps,     rendered.ordered,
-              rendered.meets};
+  Entry entry{nullptr,           rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks,
+              rendered.resident, rendered.maps,    rendered.ordered,  rendered.meets};
   check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
                what);
   if (entry.shared_bytes > default_shared_bytes)

@@ -522,8 +522,16 @@ Rendered Renderer::run(const std::string& symbol) {
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";
-  return {text,    symbol, threads_of_block(), programs_, shared_bytes * programs_, cluster_, persistent_ ? std::max(blocks_, 1) : 0,
-          maps_,   kernel_.ordered, meets()};
+  return {text,
+          symbol,
+          threads_of_block(),
+          programs_,
+          shared_bytes * programs_,
+          cluster_,
+          persistent_ ? std::max(blocks_, 1) : 0,
+          maps_,
+          kernel_.ordered,
+          meets()};
 }
 
 }  // namespace weft::target::cuda

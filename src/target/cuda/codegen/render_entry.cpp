@@ -13,9 +13,8 @@ using kernel::Ref;
 
 std::string Renderer::signature(const std::string& symbol) const {
   const std::string_view fixed = iterations_ == 1 ? "const " : "";
-  std::string text =
-      fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 {}, const bool early", symbol, fixed, fixed,
-                  persistent_ ? "first, const i64 grid" : "program");
+  std::string text = fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 {}, const bool early", symbol, fixed,
+                                 fixed, persistent_ ? "first, const i64 grid" : "program");
   for (size_t k = 0; k < kernel_.params.size(); ++k)
     text += fmt::format(", {}{}* {} p{}", kernel_.params[k].written ? "" : "const ", memory_type(static_cast<Ref>(k)),
                         kernel_.params[k].written ? "" : "__restrict__", k);

@@ -48,8 +48,8 @@ std::map<Ref, int64_t> Renderer::rows_of_iterations(const kernel::Inst& loop, in
   bool plain = true;
   visit_all(kernel_.body, [&](const kernel::Inst& i) {
     if (i.op == Op::reduce && loaded.contains(i.args[0])) plain = plain && i.axis == 0, loaded.erase(i.args[0]);
-    if (!lines.contains(i.ref) || (i.op != Op::load && i.op != Op::store && i.op != Op::gather && i.op != Op::scatter &&
-                                   i.op != Op::atomic_add))
+    if (!lines.contains(i.ref) ||
+        (i.op != Op::load && i.op != Op::store && i.op != Op::gather && i.op != Op::scatter && i.op != Op::atomic_add))
       return;
     ++seen[i.ref];
     if (i.op == Op::store) return;

@@ -314,6 +314,7 @@ class Renderer {
   void flatly(const Inst& inst);
   void convert_layout(Value result, Value from);
   void product(const Product& product);
+  void product_by_fma(const Product& product);
   std::string operand_address(const Product& product, const Operand& operand, int64_t offset);
   std::pair<std::string, std::string> stage_operands(const Product& product, const char* fence);
   void stage(const Operand& operand, const std::string& space);
@@ -394,7 +395,7 @@ class Renderer {
   std::vector<int64_t> divisors_;
   std::map<int64_t, Runs> runs_;  // by length
   int64_t largest_tile_ = 1;
-  int64_t operations_ = 0;  // on elements of tiles, of all instructions
+  int64_t operations_ = 0;                // on elements of tiles, of all instructions
   int warps_ = 0;                         // of the roles of a program
   bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
   bool whole_rows_ = true;                // no program branches or moves lanes but to reduce a row
@@ -424,9 +425,9 @@ class Renderer {
   std::map<Value, Operand> copied_tiles_;  // loads that go to shared memory alone
   std::map<const Inst*, Ring> rings_of_loops_;
   std::map<const Inst*, BoxStore> box_stores_;
-  int64_t box_store_offset_ = 0;  // among the stages
-  int box_spaces_ = 0;            // of a warpgroup, for boxes that are on their way
-  int64_t exchanged_bytes_ = 0;   // of the exchange space, beside stages, about
+  int64_t box_store_offset_ = 0;       // among the stages
+  int box_spaces_ = 0;                 // of a warpgroup, for boxes that are on their way
+  int64_t exchanged_bytes_ = 0;        // of the exchange space, beside stages, about
   std::map<const Inst*, Ring> early_;  // what loops load into registers ahead, to compute operands from
   std::set<Value> early_loads_;
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way

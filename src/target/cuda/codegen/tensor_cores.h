@@ -89,6 +89,8 @@ struct Product {
   kernel::Value start() const {
     return !sum ? dot->args[2] : sum->args[0] == dot->results[0] ? sum->args[1] : sum->args[0];
   }
+  /// Returns whether fused multiply-adds compute it: tensor cores have no exact float32.
+  bool exact() const { return a.dtype == float32 && dot->precision == kernel::DotPrecision::exact; }
   const kernel::Inst* loop = nullptr;  // that copies its operands ahead
   bool in_place = false;  // the accumulators are what the loop carries, and nobody reads them before its end
 };

@@ -130,7 +130,8 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
     rest.add(begin(box.column_limit, box.columns), -1);
     const bool begins =
         box.line_limit != no_value ? rest.terms.empty() && rest.constant == 0 : is_multiple(rest, x.pitch);
-    if (begins && box.columns > 0 && box.columns <= x.pitch && (box.line_limit == no_value || box.lines > 0)) return box;
+    if (begins && box.columns > 0 && box.columns <= x.pitch && (box.line_limit == no_value || box.lines > 0))
+      return box;
   } else {
     const std::optional<IntegerRange> columns = range_of(uses, rest);
     if (columns && columns->low >= 0 && columns->high + x.length <= x.pitch && box.lines > 0) return box;
@@ -139,8 +140,8 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
   return std::nullopt;
 }
 
-/// Finds the stores that TMA copies from shared memory: whole rows of fragments, which a program stores at its end to an
-/// array that the kernel does not read, where no two of its stores meet.
+/// Finds the stores that TMA copies from shared memory: whole rows of fragments, which a program stores at its end to
+/// an array that the kernel does not read, where no two of its stores meet.
 void Renderer::find_box_stores(const Uses& uses) {
   std::map<kernel::Ref, std::vector<const Inst*>> stores;
   std::set<kernel::Ref> others;
@@ -175,8 +176,7 @@ std::optional<BoxStore> Renderer::box_store_of(const Uses& uses, const Inst& i) 
   if (chunks % out.panel != 0) return std::nullopt;
   out.boxes = static_cast<int>(held->second.row_fragments() * (chunks / out.panel));
   std::string why;
-  const BoxedTile tile{i.ref,        i.args[1], i.args[2],      i.args[3],
-                       i.strides[0], 64,        held->second.columns, out.panel * per};
+  const BoxedTile tile{i.ref, i.args[1], i.args[2], i.args[3], i.strides[0], 64, held->second.columns, out.panel * per};
   const std::optional<Box> box = box_of(uses, tile, why);
   if (!box) return std::nullopt;
   out.box = *box;
@@ -190,8 +190,8 @@ void Renderer::place_boxes() {
   for (auto& [inst, store] : box_stores_) {
     const Dtype dtype = dtype_of(inst->ref);
     most = std::max<int64_t>(most, store.boxes);
-    store.map = number_of({inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines,
-                           store.box.columns});
+    store.map = number_of(
+        {inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines, store.box.columns});
   }
   box_store_offset_ = (stage_bytes_ + 1023) / 1024 * 1024;
   const int64_t of_space = BoxStore::bytes * warpgroups_, left = bytes_of_stages() - box_store_offset_;
@@ -201,7 +201,8 @@ void Renderer::place_boxes() {
 
 /// Returns whether warpgroups write all boxes of a store before TMA copies them; else one after the other.
 bool Renderer::boxes_at_once() const {
-  return std::all_of(box_stores_.begin(), box_stores_.end(), [&](const auto& x) { return x.second.boxes <= box_spaces_; });
+  return std::all_of(box_stores_.begin(), box_stores_.end(),
+                     [&](const auto& x) { return x.second.boxes <= box_spaces_; });
 }
 
 /// Returns whether two stores to an array surely have no element in common: their tiles begin in the same row, and one
@@ -211,8 +212,7 @@ bool Renderer::lie_apart(const Uses& uses, const Inst& x, const Inst& y) const {
   between.add(linear(uses, y.args[1]), -1);
   const int64_t by = between.constant, width = type((by < 0 ? x : y).args[0]).dims[1],
                 far = type((by < 0 ? y : x).args[0]).dims[1];
-  return between.terms.empty() && x.strides == y.strides && std::abs(by) >= width &&
-         std::abs(by) + far <= x.strides[0];
+  return between.terms.empty() && x.strides == y.strides && std::abs(by) >= width && std::abs(by) + far <= x.strides[0];
 }
 
 /// Returns whether threads exchange elements through shared memory otherwise than by stores of boxes.

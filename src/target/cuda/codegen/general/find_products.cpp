@@ -82,7 +82,6 @@ std::string Renderer::refusal(const Uses& uses, const Inst& dot) const {
   const Type& a = type(dot.args[0]);
   if (dot.type.rank() != 2) return "it is a batch of products";
   if (dot.type.dtype != float32) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
-  if (a.dtype == float32 && dot.precision == DotPrecision::exact) return "float32 is multiplied exactly";
   if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16)
     return fmt::format("its operands are {}", dtype_name(a.dtype));
   const int64_t step = a.dtype == float32 ? 8 : 16;
@@ -283,11 +282,13 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
   return product.loop ? "" : why.empty() ? "its operands are computed, or the same in all iterations" : why;
 }
 
-/// Returns how many stages a loop has. Two programs share an SM where that leaves each of them as many as it needs: what
-/// is multiplied beside the copies takes two.
+/// Returns how many stages a loop has. Two programs share an SM where that leaves each of them as many as it needs:
+/// what is multiplied beside the copies takes two.
 int Renderer::stages_of(const Inst& loop, const Ring& ring) {
   constexpr int64_t least = 2;
-  const int64_t asked = kernel_.launch.stages, most = asked > 0 ? asked : warpgroups_ > 0 ? 2 * most_stages : most_stages;
+  const int64_t asked = kernel_.launch.stages, most = asked > 0         ? asked
+                                                      : warpgroups_ > 0 ? 2 * most_stages
+                                                                        : most_stages;
   const auto room = [&] { return (bytes_of_stages() - ring.offset) / ring.stage_bytes; };
   const bool beside = std::any_of(products_.begin(), products_.end(),
                                   [&](const auto& p) { return p.second.loop == &loop && p.second.in_place; });
@@ -370,9 +371,10 @@ void Renderer::find_sources(const Uses& uses) {
   if (warpgroups_ > 0) find_producer(uses), find_flights();
   for (const auto& [result, product] : products_) {
     const std::string why = product.loop || !whys[result].empty() ? whys[result] : "its stages take too much memory";
-    const std::string kind = product.a.dtype == float32
-                                 ? product.dot->precision == DotPrecision::tf32 ? "tf32" : "three times tf32"
-                                 : dtype_name(product.a.dtype);
+    const std::string kind = product.exact()                                ? "float32"
+                             : product.a.dtype != float32                   ? std::string(dtype_name(product.a.dtype))
+                             : product.dot->precision == DotPrecision::tf32 ? "tf32"
+                                                                            : "three times tf32";
     const std::string copies = why.empty() ? "copied ahead" : "not pipelined: " + why;
     if (warpgroups_ > 0)
       note(*product.dot,
@@ -380,8 +382,9 @@ void Renderer::find_sources(const Uses& uses) {
                        product.in_place ? ", beside the copies" : "",
                        producer_ ? "copied by TMA, by a warpgroup of its own" : copies + "; no TMA: " + no_producer_));
     else
-      note(*product.dot, fmt::format("mma.sync of {} by {} x {} warps; {}; no wgmma: {}", kind,
-                                     product.layout.row_warps, product.layout.column_warps, copies, no_warpgroups_));
+      note(*product.dot,
+           fmt::format("{} of {} by {} x {} warps; {}; no wgmma: {}", product.exact() ? "fma" : "mma.sync", kind,
+                       product.layout.row_warps, product.layout.column_warps, copies, no_warpgroups_));
   }
   for (auto& [result, product] : products_)
     for (const Operand* x : {&product.a, &product.b}) {

@@ -74,8 +74,8 @@ bool Renderer::store_boxes(const Inst& inst) {
   const int64_t size = dtype_of(inst.ref).size(), across = store.panel * 16 / size, down = s.row_fragments();
   const bool at_once = boxes_at_once();
   const std::string from = in_array(inst.args[0], memory_type(inst.ref), s.registers());
-  const std::string each_box = fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", down,
-                                           s.columns / across);
+  const std::string each_box =
+      fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", down, s.columns / across);
   const auto wait = [&](int left) { add(fmt::format("if ((t & 127) == 0) wait_stores<{}>();", left)); };
   open("");
   add(fmt::format("const i64 first = {};", at(inst.args[1])));
@@ -88,10 +88,11 @@ bool Renderer::store_boxes(const Inst& inst) {
   write_box(inst, from, across);
   if (!at_once) add("fence_for_wgmma();"), add("meet_warpgroup();");
   else close(), add("fence_for_wgmma();"), add("meet_warpgroup();"), open(each_box);
-  add(fmt::format("if ((t & 127) == 0) store_box(map{}, shared_address(spaces) + {} * {}, column + g * {}, line + (i * {} "
-                  "+ (t >> 7)) * 64){};",
-                  store.map, at_once ? fmt::format("(i * {} + g)", s.columns / across) : "space", BoxStore::bytes, across,
-                  warpgroups_, at_once ? "" : ", commit_stores()"));
+  add(fmt::format(
+      "if ((t & 127) == 0) store_box(map{}, shared_address(spaces) + {} * {}, column + g * {}, line + (i * {} "
+      "+ (t >> 7)) * 64){};",
+      store.map, at_once ? fmt::format("(i * {} + g)", s.columns / across) : "space", BoxStore::bytes, across,
+      warpgroups_, at_once ? "" : ", commit_stores()"));
   if (!at_once) add(fmt::format("space = space == {} ? 0 : space + 1;", box_spaces_ - 1));
   close();
   if (at_once) add("if ((t & 127) == 0) commit_stores();");
@@ -105,9 +106,10 @@ void Renderer::write_box(const Inst& inst, const std::string& from, int64_t acro
   const int64_t size = dtype_of(inst.ref).size();
   open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", across / 8));
   add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
-  add(fmt::format("*(W{0}*)(spaces + space * {1} + swizzled<8>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte "
-                  "% 16) = ((const W{0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
-                  size * 2, BoxStore::bytes, from, s.column_fragments(), across / 8));
+  add(fmt::format(
+      "*(W{0}*)(spaces + space * {1} + swizzled<8>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte "
+      "% 16) = ((const W{0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
+      size * 2, BoxStore::bytes, from, s.column_fragments(), across / 8));
   close();
 }
 

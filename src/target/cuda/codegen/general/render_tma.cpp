@@ -92,7 +92,8 @@ void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
   if (!producer_) return box_stores_.clear();
-  persistent_ = kernel_.locals.empty() && !kernel_.ordered && !meets() && std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
+  persistent_ = kernel_.locals.empty() && !kernel_.ordered && !meets() &&
+                std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
                   return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
                 });
   for (const auto& [loop, ring] : rings_of_loops_) {

@@ -342,8 +342,9 @@ FN void copy_box(u32 to, const TensorMap* map, int x, int y, u32 barrier) {
                : "r"(to), "l"(map), "r"(x), "r"(y), "r"(barrier)
                : "memory");
 }
-// TMA copies a box from shared memory into a matrix, and cuts off what lies outside. Who has committed such copies waits
-// until all but the last `Left` groups of them have been read. Threads of a warpgroup meet at a barrier of their own.
+// TMA copies a box from shared memory into a matrix, and cuts off what lies outside. Who has committed such copies
+// waits until all but the last `Left` groups of them have been read. Threads of a warpgroup meet at a barrier of their
+// own.
 FN void store_box(const TensorMap* map, u32 from, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];"
                :

@@ -34,10 +34,12 @@ class HorizontalFusion {
     steps_.push_back(std::move(step));
   }
 
-  /// Returns whether a launch keeps the device busy by itself: few programs that each use many blocks, over much data.
-  /// With others of its kind it would be no faster, and what it reads would live until the last of them.
+  /// Returns whether a launch keeps the device busy by itself: few programs that each use many blocks, over much data;
+  /// or many products on tensor cores. With others of its kind it would be no faster, and what it reads would live
+  /// until the last of them. Products of one launch have their operands described to TMA, those of several have not.
   bool fills_device(const Step& step) const {
-    constexpr int64_t much = int64_t{16} << 20;
+    constexpr int64_t much = int64_t{16} << 20, many = 64;
+    if (plan_.kernels[step.kernel].any_size && step.segments[0].grid >= many) return true;
     int64_t read = 0;
     for (const NodeId node : grouping_.groups[step.groups[0]].reads) read += bytes(node);
     const std::vector<kernel::Inst>& insts = plan_.kernels[step.kernel].body.insts;

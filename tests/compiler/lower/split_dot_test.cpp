@@ -1,4 +1,5 @@
-// Products on tensor cores: the tiles that they get, and the parts of their contracted axis, of which each is a product.
+// Products on tensor cores: the tiles that they get, and the parts of their contracted axis, of which each is a
+// product.
 #include "compiler/lower/interpreted.h"
 #include "compiler/pipeline.h"
 #include "compiler/region/matmul_tiles.h"
@@ -52,7 +53,9 @@ TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its 
   const auto tile = [](int64_t rows, int64_t columns, int64_t depth) {
     return matmul_tiling(h200(), {.operands = bfloat16, .rows = rows, .columns = columns, .depth = depth}).tile;
   };
-  const auto is = [](const MatmulTile& t, int64_t rows, int64_t columns) { return t.rows == rows && t.columns == columns; };
+  const auto is = [](const MatmulTile& t, int64_t rows, int64_t columns) {
+    return t.rows == rows && t.columns == columns;
+  };
   CHECK(is(tile(8192, 8192, 8192), 128, 256));
   CHECK(is(tile(8192, 768, 768), 128, 192));  // 256 tiles: two waves of 132
   CHECK(is(tile(1024, 1024, 1024), 128, 64));

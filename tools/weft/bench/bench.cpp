@@ -277,6 +277,8 @@ constexpr Bench benches[] = {
     {"gpu-rows", "norms' derivatives, sums of columns, and the classifier on a GPU", bench_gpu_rows},
     {"gpu-long", "softmax, norms and sums of rows that blocks of threads share, on a GPU", bench_gpu_long},
     {"gpu-matmul", "products of square matrices of 512 to 8192 on a GPU", bench_gpu_matmul},
+    {"gpu-products", "products of squares and of models' layers on a GPU, by generated code and with libraries in turn",
+     bench_gpu_products},
     {"gpu-attention", "causal attention and its gradients, 1024 to 16384 positions", bench_gpu_attention},
     {"gpu-gpt2", "training steps of GPT-2 124M, 64 sequences of 1024 tokens", bench_gpu_gpt2},
     {"gpu-gpt2-b8", "the same, 8 sequences", bench_gpu_gpt2_small_batch},

@@ -106,6 +106,7 @@ void bench_gpu_memory(const BenchOptions& o);
 void bench_gpu_rows(const BenchOptions& o);
 void bench_gpu_long(const BenchOptions& o);
 void bench_gpu_matmul(const BenchOptions& o);
+void bench_gpu_products(const BenchOptions& o);
 void bench_gpu_attention(const BenchOptions& o);
 void bench_gpu_gpt2(const BenchOptions& o);
 void bench_gpu_gpt2_medium(const BenchOptions& o);

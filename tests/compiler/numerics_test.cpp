@@ -59,7 +59,7 @@ TEST_CASE("libraries and tensor cores are told what results may give up") {
       const std::string kernels = compiler::build({graphs[i], {}, {}}, target, policy)->print("kernels");
       CHECK(!target.seen.empty());
       for (const Numerics& seen : target.seen) CHECK(seen == numerics);
-      if (i == 0) CHECK((kernels.find("matmul ") != std::string::npos) == numerics.tf32);
+      if (i == 0) CHECK((kernels.find("tf32") != std::string::npos) == numerics.tf32);
     }
 }
 

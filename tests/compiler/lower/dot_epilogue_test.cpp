@@ -462,7 +462,7 @@ TEST_CASE("operands beside a matmul are read wherever their strides place them")
   }
 }
 
-TEST_CASE("on tensor cores a dequantised weight is stored for a library where that is predicted to be faster") {
+TEST_CASE("on tensor cores a dequantised weight is stored where that is predicted to be faster") {
   static auto& target = *new PlainLibrary;
   const auto weighted = [](int64_t m, int64_t n, int64_t k) {
     const Value x = parameter({{m, k}, bfloat16}), w = parameter({{k, n}, int8}), scale = parameter({{n}, bfloat16});
@@ -474,7 +474,7 @@ TEST_CASE("on tensor cores a dequantised weight is stored for a library where th
     const Graph g = weighted(m, n, k);
     CHECK(compiler::build({g, {}, {}}, target)->stats().library_calls == calls);
     const auto alone = compiler::build({g, {}, {}}, target, generated());
-    CHECK(alone->stats().count() == 1);  // never stored, whatever the prediction
+    CHECK(alone->stats().count() == (m == 64 ? 1 : 2));  // every program would read it again from the L2
   }
 }
 

@@ -2,6 +2,7 @@
 // the pass returns is refused with the pass's name.
 #include <set>
 
+#include "compiler/lower/planned.h"
 #include "compiler/verify/programs.h"
 #include "compiler/verify/semantic.h"
 #include "graph/calls/kernel_call.h"
@@ -103,6 +104,12 @@ Source deep() {
   return {{inputs, graph::pull_back(Values{y}, Values{g}, weights)}, {}, {}};
 }
 
+/// Few results of a long contraction.
+Source long_contraction() {
+  const Value a = param({16, 4096}), b = param({4096, 16});
+  return {{{a, b}, {graph::matmul(a, b)}}, {}, {}};
+}
+
 /// Rows that a block does not hold.
 Source long_row() {
   const Value x = param({2, 30000});
@@ -156,6 +163,10 @@ std::vector<Sample> samples_of_passes() {
     out.push_back({make(), &simt()});
   for (const auto& make : {small_convolution, float8, keys_by_columns}) out.push_back({make(), &libraries()});
   out.push_back({deep(), &target::cpu(), Policy{.memory_budget = 1}});
+  static Planned h100("NVIDIA H100");
+  Policy generated;
+  generated.libraries = false, generated.numerics.tf32 = true;
+  out.push_back({long_contraction(), &h100, generated});
   return out;
 }
 

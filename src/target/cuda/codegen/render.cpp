@@ -353,6 +353,8 @@ void Renderer::loop(const Inst& i) {
   const bool early = early_.contains(&i);
   if (early) begin_early(i);
   if (ahead) begin_ring(i);
+  // Each iteration waits for its copies: unrolled, it would only take registers.
+  if (ahead && producer_) add("_Pragma(\"unroll 1\")");
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));
   if (ahead) next_stage(i);

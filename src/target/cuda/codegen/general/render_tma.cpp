@@ -179,6 +179,7 @@ void Renderer::produce(const Inst& loop) {
   const Ring& ring = rings_of_loops_.at(&loop);
   const Value counter = loop.blocks[0].arguments[0];
   name(counter, fresh(counter));
+  add("_Pragma(\"unroll 1\")");
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(loop.args[0]), at(loop.args[1]),
                    at(loop.args[2])));
   for (const Inst* i : ring.scalars) inst(*i);

@@ -20,14 +20,14 @@ constexpr int operands = 4, most_burst = 50;
 /// What follows a product: nothing; a bias, gelu, and its argument beside it; a float32 residual.
 enum class Then { nothing, gelu, residual };
 
-struct Product {
+struct DeviceProduct {
   const char* name;
   int m, n, k;
   bool transpose_a, transpose_b;  // the operand is transposed in memory
   Then then;
 };
 
-constexpr Product all[] = {
+constexpr DeviceProduct device_products[] = {
     {"512", 512, 512, 512, false, false, Then::nothing},
     {"1024", 1024, 1024, 1024, false, false, Then::nothing},
     {"2048", 2048, 2048, 2048, false, false, Then::nothing},
@@ -49,7 +49,7 @@ constexpr Product all[] = {
 };
 
 /// Returns the results of one product.
-std::vector<array> apply(const Product& p, const array& a, const array& b, const array& bias, const array& residual) {
+std::vector<array> results_of(const DeviceProduct& p, const array& a, const array& b, const array& bias, const array& residual) {
   const array y = matmul(p.transpose_a ? transpose(a) : a, p.transpose_b ? transpose(b) : b);
   if (p.then == Then::residual) return {astype(y, float32) + residual};
   if (p.then == Then::nothing) return {y};
@@ -62,7 +62,7 @@ std::vector<array> apply(const Product& p, const array& a, const array& b, const
 void bench_gpu_products(const BenchOptions& o) {
   need_gpu("gpu-products");
   const Dtype dtype = compute_dtype(o.dtype);
-  for (const Product& p : all) {
+  for (const DeviceProduct& p : device_products) {
     if (!o.only.empty() && o.only != p.name) continue;
     const auto normal = [&](Shape shape, Dtype t, uint64_t key) {
       return random::normal(std::move(shape), t, 0, 1 / std::sqrt(static_cast<float>(p.k)), random::key(key));
@@ -75,7 +75,7 @@ void bench_gpu_products(const BenchOptions& o) {
     const ArrayFunction f = [&p](const std::vector<array>& x) {
       std::vector<array> out;
       for (size_t k = 0; k < operands; ++k)
-        for (const array& y : apply(p, x[0], x[3 + k], x[1], x[2])) out.push_back(y);
+        for (const array& y : results_of(p, x[0], x[3 + k], x[1], x[2])) out.push_back(y);
       return out;
     };
     const auto own = compiled_as(f, in, false), library = compiled_as(f, in, true);

@@ -410,6 +410,7 @@ void Renderer::find_products(const Uses& uses) {
     product.dot = &dot;
     const Inst* c = uses.maker(dot.args[2]);
     if (!c || c->op != Op::constant || c->number.real() != 0 || !uses.read_once(dot.results[0])) continue;
+    if (type(dot.args[0]).dtype == float32 && dot.precision == DotPrecision::exact) continue;  // it is rounded before
     const Uses::Position& reader = uses.readers.at(dot.results[0])[0];
     if (reader.block == position.block && reader.inst->op == Op::scalar &&
         reader.inst->scalar_op == kernel::ScalarOp::add)

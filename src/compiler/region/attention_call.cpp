@@ -231,7 +231,8 @@ class OperandPacker : Rewriter {
     NodeId& copy = copies_.try_emplace(operand, -1).first->second;
     if (copy >= 0) return copy;
     const graph::Type& type = from_[operand].type;
-    IrNode node = made(graph::Op::bitcast, {renamed(operand)}, type.shape, type.dtype);
+    const graph::Op op = type.dtype == bool_ ? graph::Op::cast : graph::Op::bitcast;  // a mask has no bits to keep
+    IrNode node = made(op, {renamed(operand)}, type.shape, type.dtype);
     node.attrs.edit().dtype = type.dtype;  // its own: a copy that is stored as an elementwise value
     return copy = add(std::move(node));
   }

@@ -373,7 +373,8 @@ TEST_CASE("a source says what became of each product") {
                     "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied by TMA"));
   CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 256, 96, {128, 256, 64}),
                     "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied by TMA"));
-  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {128, 128, 64}), "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied by TMA"));
+  CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {128, 128, 64}),
+                    "wgmma of bfloat16 by 2 warpgroups, beside the copies; copied by TMA"));
   CHECK(hopper_says(matmul<bfloat16_t>(bfloat16, 128, 128, 128, {32, 128, 32}), "32 rows, no multiple of 64"));
   CHECK(hopper_says(product({.m = 256, .n = 256}, whole_tile, 256 * 256), "no wgmma: their accumulators take more"));
   CHECK(says(matmul<bfloat16_t>(bfloat16, 70, 90, 101, {}), "not pipelined: rows of p0 are not 16-byte aligned"));

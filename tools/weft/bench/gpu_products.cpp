@@ -49,7 +49,8 @@ constexpr DeviceProduct device_products[] = {
 };
 
 /// Returns the results of one product.
-std::vector<array> results_of(const DeviceProduct& p, const array& a, const array& b, const array& bias, const array& residual) {
+std::vector<array> results_of(const DeviceProduct& p, const array& a, const array& b, const array& bias,
+                              const array& residual) {
   const array y = matmul(p.transpose_a ? transpose(a) : a, p.transpose_b ? transpose(b) : b);
   if (p.then == Then::residual) return {astype(y, float32) + residual};
   if (p.then == Then::nothing) return {y};

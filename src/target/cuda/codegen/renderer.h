@@ -435,7 +435,8 @@ class Renderer {
   int64_t stage_bytes_ = 0;
   int warpgroups_ = 0;                     // that multiply; 0: warps do
   int64_t registers_ = 0;                  // that a thread of a warpgroup wants
-  int blocks_ = 0;                         // of warpgroups, on an SM
+  int blocks_ = 0;                         // on an SM, of warpgroups or of exact products
+  bool exact_ = false;                     // all products are of exact float32
   std::string no_warpgroups_;              // why they do not
   bool persistent_ = false;                // blocks take programs in turns
   bool flies_ = false;                     // products go on while others begin, and end where they are read

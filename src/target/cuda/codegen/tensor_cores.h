@@ -54,6 +54,9 @@ struct Operand {
   int map = -1;
   Box box = {};
   int64_t panel = 0;  // chunks of a line that lie together, for wgmma: 8, 4 or 2; 0: all of them
+  // Lines are an odd number of chunks apart instead of swizzled: addresses then differ by numbers, and fma has no time
+  // for the arithmetic.
+  bool padded = false;
 
   int64_t per() const { return 16 / dtype.size(); }  // elements of a chunk
   /// Returns the chunks between lines: such that 8 lines that follow each other use all banks.

@@ -44,6 +44,7 @@ bool fit(const std::vector<const Inst*>& dots, int64_t elements, int groups) {
 }  // namespace
 
 std::string Operand::position(const std::string& line, const std::string& chunk) const {
+  if (padded) return fmt::format("(({}) * {} + ({})) * 16", line, chunks(), chunk);
   return panel > 0 ? fmt::format("in_panels<{}, {}>({}, {})", lines, panel, line, chunk)
                    : fmt::format("swizzled<{}>({}, {})", chunks(), line, chunk);
 }

@@ -60,6 +60,7 @@ bool Uses::read_once(Value v) const {
 
 int64_t Operand::chunks() const {
   const int64_t whole = (length + per() - 1) / per();
+  if (padded) return whole | 1;
   return whole > 4 ? (whole + 7) / 8 * 8 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(whole)));
 }
 
@@ -138,12 +139,17 @@ void Renderer::choose_warps(const Uses& uses) {
   const auto larger = [](const Inst* a, const Inst* b) { return a->type.size() < b->type.size(); };
   const kernel::Type& most = (*std::max_element(dots.begin(), dots.end(), larger))->type;
   const int64_t tile_rows = most.dims[0];
+  const auto is_exact = [&](const Inst* d) {
+    return type(d->args[0]).dtype == float32 && d->precision == DotPrecision::exact;
+  };
+  exact_ = std::all_of(dots.begin(), dots.end(), is_exact);
   // Each fragment of TF32 is read for half the depth: larger parts of a warp read less.
-  const bool wide =
-      std::any_of(dots.begin(), dots.end(), [&](const Inst* d) { return type(d->args[0]).dtype == float32; });
+  const bool wide = !exact_ && std::any_of(dots.begin(), dots.end(),
+                                           [&](const Inst* d) { return type(d->args[0]).dtype == float32; });
   int64_t warps = most.size() >= (wide ? 16384 : 32768) ? most.size() / 4096
                   : most.size() >= 16384                ? 8
                                                         : std::max<int64_t>(1, most.size() / 1024);
+  if (exact_) warps = std::max<int64_t>(1, most.size() / 2048);
   if (rows) warps = tile_rows >= 128 && most.size() / tile_rows <= 128 ? tile_rows / 32 : tile_rows / 16;
   warps = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(warps, 1, 16))));
   if (kernel_.launch.warps > 0) warps = kernel_.launch.warps;
@@ -151,6 +157,7 @@ void Renderer::choose_warps(const Uses& uses) {
          grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0)
     warps /= 2;
   threads_ = 32 * static_cast<int>(warps);
+  if (exact_ && most.size() <= 64 * threads_ && threads_ <= 256) blocks_ = 2;
   for (const Inst* dot : dots) {
     const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);
     if (i > 0) {
@@ -207,6 +214,7 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
     if (out.lines_last) std::swap(out.lines, out.length), out.depth_inside = !out.depth_inside;
   }
   const int64_t chunks = out.length / out.per();
+  out.padded = exact_;
   if (warpgroups_ > 0) out.panel = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
   return out;
 }

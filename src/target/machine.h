@@ -83,7 +83,7 @@ struct Machine {
   /// TF32 or 16-bit matmul a third to a half longer, exact float32 ones up to many times
   /// (docs/notes/matmul-epilogues.md).
   bool sums_operands() const { return !simt; }
-  /// True if a warp has whole rows of a product on tensor cores, as wgmma leaves them. Lowering then computes the
+  /// True if a warp has whole rows of a product of 16-bit floats, as wgmma leaves them. Lowering then computes the
   /// epilogue some columns at a time.
   bool whole_rows_of_products() const { return arch == "sm_90a"; }
   /// True if attention of many queries keeps its tiles in registers. With 16 vector registers the kernels of

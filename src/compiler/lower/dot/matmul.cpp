@@ -113,7 +113,8 @@ void DotLowering::matmul_form(bool exchanged) {
   const std::vector<int64_t> strides =
       exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
   // Parts of the columns: an epilogue has registers for few elements beside the sums.
-  const bool parts = plan_.epilogue.steps.size() > 1 && cx_.target.machine().whole_rows_of_products();
+  const bool parts =
+      plan_.epilogue.steps.size() > 1 && d_.a != float32 && cx_.target.machine().whole_rows_of_products();
   const int64_t part = parts ? std::gcd(columns_of_part, bn) : bn;
   for (int64_t at = 0; at < bn; at += part) {
     const Value c = part == bn ? sums : b_.slice(sums, {0, static_cast<int>(at)}, {bm, part}, {1, 1});

@@ -157,7 +157,10 @@ void Renderer::choose_warps(const Uses& uses) {
          grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0)
     warps /= 2;
   threads_ = 32 * static_cast<int>(warps);
-  if (exact_ && most.size() <= 64 * threads_ && threads_ <= 256) blocks_ = 2;
+  // Two programs hide the latency of shared memory, where few values are computed beside their sums.
+  const auto stores = std::count_if(uses.order.begin(), uses.order.end(),
+                                    [](const Uses::Position& x) { return x.inst->op == Op::store; });
+  if (exact_ && threads_ == 256 && most.size() <= 64 * threads_ && stores == 1) blocks_ = 2;
   for (const Inst* dot : dots) {
     const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);
     if (i > 0) {
@@ -366,6 +369,7 @@ void Renderer::find_sources(const Uses& uses) {
     whys[result] = copy_ahead(uses, product);
     product.a.in_registers = product.a.in_registers && !product.a.load;
   }
+  if (exact_ && !early_.empty()) blocks_ = 0;  // what is loaded early takes registers as well
   if (warpgroups_ > 0) {
     find_in_place(uses);
     find_box_stores(uses);

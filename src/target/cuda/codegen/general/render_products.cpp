@@ -235,7 +235,6 @@ void Renderer::product_by_fma(const Product& p) {
   open("");
   for (const auto& [name, from] : {std::pair{"a", a}, std::pair{"b", b}})
     add(fmt::format("const u8* const {} = shared + ({} - shared_address(shared));", name, from));
-  // With k known, the compiler finds that addresses differ by numbers.
   open(fmt::format("{} (int k = 0; k < {}; ++k)", depth <= 32 ? "EACH" : "for", depth / 4));
   add(fmt::format("alignas(16) f32 x[{}][4];", rows));
   open(fmt::format("EACH (int i = 0; i < {}; ++i)", rows));

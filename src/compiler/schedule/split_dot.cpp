@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <tuple>
 
+#include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
 #include "compiler/region/matmul_tiles.h"
 #include "compiler/schedule/splits.h"

@@ -1,5 +1,5 @@
 #pragma once
-// The tiles of generated matmuls on tensor cores: which one a product gets, and how much of the machine it then keeps
+// The tiles of generated matmuls on GPUs: which one a product gets, and how much of the machine it then keeps
 // busy. Lowering takes the tile, fusion the share.
 #include "kernel/tile.h"
 #include "target/machine.h"

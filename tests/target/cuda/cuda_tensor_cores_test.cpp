@@ -338,6 +338,19 @@ TEST_CASE("a tile that two products read is copied once, thread by thread") {
   check_near(cases);
 }
 
+TEST_CASE("windows that pass the end of a line are not copied by TMA, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases;
+  for (const int64_t pitch : {-64, -128})
+    cases.push_back(product({.m = 64, .n = 64, .depth = 128, .steps = 2, .pitch = pitch}, whole_tile, 64 * 64));
+  const auto by_tma = [](const RandomCase& c) {
+    return cuda::render(expand(c.kernel), "k", {}, hopper).source.find("copy_box(") != std::string::npos;
+  };
+  CHECK(!by_tma(cases[0]));  // a tile of 128 columns that begins at 128 of 192
+  CHECK(by_tma(cases[1]));   // whole lines of 128
+  check_near(cases, hopper);
+}
+
 TEST_CASE("exact products of float32 give the interpreter's bits, thread by thread") {
   if (!can_run_kernels()) return;
   std::vector<RandomCase> cases;

@@ -6,7 +6,8 @@
 //   rows     lanes along M (A's columns are contiguous): the same with A and B exchanged, C stored transposed
 //   panels   a few rows times a large matrix, lanes along its columns: sums in scratch (panels.cpp)
 //   shared   GPUs: a square tile of C, slices of K in shared memory
-//   matmul   tensor cores: a loop multiplies tiles as a user's kernel does, then the tile is finished and stored
+//   matmul   tensor cores, GPUs' float32: a loop multiplies tiles as a user's kernel does, then the tile is finished
+//   and stored
 //            (matmul.cpp)
 //   inner    lanes along K (both operands are contiguous in K): partial sums, added by a tree at the end
 #include <string>

@@ -1,7 +1,7 @@
-// Matmuls on tensor cores. A loop along k multiplies tiles of both operands, which it reads from memory with any
-// strides or computes from what it reads there (a prologue), as a user's kernel does; the target copies them ahead. The
-// program then computes the epilogue and stores. Sums are float32 in the target's order: the bits are the same in every
-// run, but differ from those of the other forms.
+// Matmuls on tensor cores, and exact ones of float32 on a GPU. A loop along k multiplies tiles of both operands, which
+// it reads from memory with any strides or computes from what it reads there (a prologue), as a user's kernel does; the
+// target copies them ahead. The program then computes the epilogue and stores. Sums are float32 in the target's order:
+// the bits are the same in every run, but differ from those of the other forms.
 #include <algorithm>
 #include <numeric>
 #include <type_traits>

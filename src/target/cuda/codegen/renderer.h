@@ -286,6 +286,7 @@ class Renderer {
   void finish_products_before(const Inst& inst);
   // general/find_boxes.cpp, render_tma.cpp
   std::optional<Box> box_of(const Uses& uses, const BoxedTile& tile, std::string& why) const;
+  bool stays_in_lines(const Uses& uses, const BoxedTile& tile) const;
   std::optional<BoxStore> box_store_of(const Uses& uses, const Inst& store) const;
   bool lie_apart(const Uses& uses, const Inst& x, const Inst& y) const;
   bool feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const;

@@ -103,6 +103,23 @@ bool is_multiple(const LinearSum& sum, int64_t of) {
 
 }  // namespace
 
+/// Returns whether each line of a tile surely lies in one line of the matrix, and begins where boxes may: windows that
+/// overlap, or are longer than a line, go on in the next one, where TMA finds zeros.
+bool Renderer::stays_in_lines(const Uses& uses, const BoxedTile& x) const {
+  LinearSum column = linear(uses, x.offset);
+  const auto multiple = [&](int64_t of) {
+    return column.constant % of == 0 && std::all_of(column.terms.begin(), column.terms.end(), [&](const auto& term) {
+             return term.second * divisor(term.first) % of == 0;
+           });
+  };
+  if (x.pitch % x.across != 0 || !multiple(x.across)) return false;
+  if (x.pitch % x.length == 0 && multiple(x.length)) return true;
+  std::erase_if(column.terms, [&](const auto& term) { return term.second % x.pitch == 0; });
+  column.constant %= x.pitch;
+  const std::optional<IntegerRange> range = range_of(uses, column);
+  return range && range->low >= 0 && range->high + x.length <= x.pitch;
+}
+
 /// Returns the boxes in which TMA copies a tile; none, and why, where they cannot be told.
 std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::string& why) const {
   Box box;
@@ -112,8 +129,9 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
     return std::nullopt;
   }
   if (box.line_limit == no_value && box.column_limit == no_value) {
-    if (x.pitch % x.across == 0 && divisor(x.offset) % x.across == 0 && x.pitch >= x.across) return box;
-    why = fmt::format("tiles of p{} do not begin at multiples of {} elements of its lines", x.ref, x.across);
+    if (stays_in_lines(uses, x)) return box;
+    why = fmt::format("tiles of p{} may pass the ends of its lines, or do not begin at multiples of {} elements", x.ref,
+                      x.across);
     return std::nullopt;
   }
   // What is left of the address without the lines before the tile is its column.

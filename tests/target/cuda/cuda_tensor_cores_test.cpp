@@ -395,6 +395,19 @@ TEST_CASE("a source says what became of each product") {
   CHECK(says(product({.m = 24}, whole_tile, 24 * 32), "fma: its extents 24 x 32 x 32 are not multiples of"));
 }
 
+TEST_CASE("blocks take turns where programs are equally long, and TMA stores what nobody reads") {
+  const auto has = [](const RandomCase& c, const char* text) {
+    return cuda::render(expand(c.kernel), "k", {}, hopper).source.find(text) != std::string::npos;
+  };
+  const RandomCase even = matmul<bfloat16_t>(bfloat16, 512, 512, 128, {128, 256, 64});
+  CHECK(has(even, "program += gridDim.x"));
+  CHECK(has(even, "store_box(map"));
+  const RandomCase narrow = matmul<bfloat16_t>(bfloat16, 512, 512, 128, {128, 32, 64});
+  CHECK(!has(narrow, "store_box(map"));  // lines of less than 128 bytes
+  CHECK(has(attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, false), "program += gridDim.x"));
+  CHECK(!has(attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, true), "program += gridDim.x"));  // causal
+}
+
 TEST_CASE("products and attention compile for GPUs of several kinds, and spill nothing") {
   std::string why;
   if (!cuda::nvrtc_available(&why)) {

@@ -1,7 +1,7 @@
 #pragma once
 // The renderer's state, shared by its files: analyze.cpp (before rendering), render.cpp (blocks and scalars),
 // render_entry.cpp, render_memory.cpp, render_indexed.cpp, render_tile.cpp, render_lines.cpp, render_transposed.cpp,
-// and those of general/, for kernels that are not basic (kernel/rules.h).
+// those of general/, for kernels that are not basic (kernel/rules.h), and those of products/.
 #include <functional>
 #include <map>
 #include <optional>
@@ -253,7 +253,7 @@ class Renderer {
   void role(const Inst& roles, size_t k);
   bool sets_registers(const Inst& roles) const;
   int registers_of_launch() const;
-  // general/find_products.cpp, choose_layouts.cpp
+  // products/find_products.cpp, choose_layouts.cpp
   void choose_layouts();
   void find_divisors(const kernel::Block& block);
   void find_products(const Uses& uses);
@@ -269,22 +269,22 @@ class Renderer {
   void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
   void note(const Inst& dot, const std::string& text);
-  // general/share_operands.cpp
+  // products/share_operands.cpp
   bool are_products(const Uses& uses, Value v) const;
   bool only_multiplied(const Uses& uses, Value v) const;
   bool multiplied_within(const Uses& uses, Value v, const kernel::Block& block) const;
   void find_last_readers(const Uses& uses);
-  // general/choose_warpgroups.cpp, render_warpgroups.cpp
+  // products/choose_warpgroups.cpp, render_warpgroups.cpp
   std::string choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots);
   int64_t bytes_of_stages() const;
   void find_in_place(const Uses& uses);
   void registers_of_a(const Product& product);
   void product_by_warpgroups(const Product& product);
-  // general/render_flight.cpp
+  // products/render_flight.cpp
   void find_flights();
   void finish_products(size_t count);
   void finish_products_before(const Inst& inst);
-  // general/find_boxes.cpp, render_tma.cpp
+  // products/find_boxes.cpp, render_tma.cpp
   std::optional<Box> box_of(const Uses& uses, const BoxedTile& tile, std::string& why) const;
   bool stays_in_lines(const Uses& uses, const BoxedTile& tile) const;
   std::optional<BoxStore> box_store_of(const Uses& uses, const Inst& store) const;
@@ -305,12 +305,12 @@ class Renderer {
   bool exchanges(const Uses& uses) const;
   void place_boxes();
   bool boxes_at_once() const;
-  // general/render_stores.cpp
+  // products/render_stores.cpp
   bool store_boxes(const Inst& inst);
   void write_box(const Inst& inst, const std::string& from, int64_t across);
   void finish_stores();
   bool store_fragments(const Inst& inst);
-  // general/render_products.cpp
+  // products/render_products.cpp
   bool placed(const Inst& inst);
   void flatly(const Inst& inst);
   void convert_layout(Value result, Value from);
@@ -321,7 +321,7 @@ class Renderer {
   void stage(const Operand& operand, const std::string& space);
   void fragments_of_a(const Product& product);
   void fragments_of_b(const Product& product);
-  // general/render_stages.cpp
+  // products/render_stages.cpp
   void copy_tile(const Operand& operand, const std::string& space);
   void copy_now(const Operand& operand);
   void begin_ring(const Inst& loop);
@@ -333,7 +333,7 @@ class Renderer {
   void load_early(const Inst& loop, const std::string& step);
   void begin_early(const Inst& loop);
   void next_early(const Inst& loop);
-  // general/render_fragments.cpp
+  // products/render_fragments.cpp
   bool spread_in_fragments(const Inst& inst);
   void slice_in_fragments(const Inst& inst);
   bool reduce_in_fragments(const Inst& inst);

@@ -25,6 +25,10 @@ struct LaunchOptions {
   int cluster = 0;
   /// Registers of a thread, at most.
   int registers = 0;
+  /// Programs that a block multiplies in turns, 2 or none (ping-pong, sm_90a): one computes and stores while the other
+  /// has the tensor cores. Programs must be equally long and have one loop that copies ahead; others are multiplied
+  /// without turns, and their source says why.
+  int ping_pong = 0;
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

@@ -235,6 +235,7 @@ struct LaunchOptions {
   int stages = 0;     // of the ring of a loop that copies ahead, at most
   int cluster = 0;    // blocks of a cluster
   int registers = 0;  // of a thread, at most
+  int ping_pong = 0;  // programs of a block that multiply in turns: 2, or 0 for none
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

@@ -133,6 +133,7 @@ void check_launch(const Definition& d, const LaunchOptions& l) {
   };
   outside(l.warps, 32, "warps"), outside(l.stages, 32, "stages");
   outside(l.cluster, 16, "blocks of a cluster"), outside(l.registers, 255, "registers");
+  outside(l.ping_pong, 2, "programs that multiply in turns");
   if (l.warps > 0 && (l.warps & (l.warps - 1)) != 0 && l.warps != 12)
     refuse(d, fmt::format("its launch asks for {} warps: give it a power of two, or 12 where products have three "
                           "warpgroups",
@@ -163,7 +164,7 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
   if (config.launch == LaunchOptions{}) return program;
   auto data = std::make_shared<Program::Data>(program.data());
   const LaunchOptions& l = config.launch;
-  data->kernel.launch = {l.warps, l.stages, l.cluster > 1 ? l.cluster : 0, l.registers};
+  data->kernel.launch = {l.warps, l.stages, l.cluster > 1 ? l.cluster : 0, l.registers, l.ping_pong};
   return Program(std::move(data));
 }
 

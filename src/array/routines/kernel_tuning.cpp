@@ -21,7 +21,8 @@ std::string word_of(const AnyConfig& c, size_t number) {
   const std::pair<const char*, int> options[] = {{"warps", c.launch.warps},
                                                  {"stages", c.launch.stages},
                                                  {"cluster", c.launch.cluster},
-                                                 {"registers", c.launch.registers}};
+                                                 {"registers", c.launch.registers},
+                                                 {"ping_pong", c.launch.ping_pong}};
   for (const auto& [name, value] : options)
     if (value > 0) word += fmt::format(";{}={}", name, value);
   std::replace_if(

@@ -31,35 +31,43 @@ bool registers_suffice(const MatmulTile& t, const LoadedBytes& loaded) {
 
 /// Returns the speed of an SM with a tile, of the fastest one's. Each multiply-add reads an element of A for each of
 /// the tile's columns and one of B for each of its rows; a warpgroup alone does not keep the tensor cores busy. Fitted
-/// to an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256;
-/// tiles of float32 are ranked by the same numbers.
+/// to an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256,
+/// and 128 × 128 with ping-pong 0.95 to 0.99; tiles of float32 are ranked by the same numbers.
 double rate_of(const MatmulTile& t) {
-  constexpr double reading = 48, best = 0.64, alone = 0.8;
+  constexpr double reading = 48, best = 0.64, alone = 0.8, in_turns = 0.95;
+  if (t.ping_pong) return in_turns;
   const double reuse = static_cast<double>(t.rows * t.columns) / static_cast<double>(t.rows + t.columns);
   return reuse / (reuse + reading) / best * (t.rows == 64 ? alone : 1);
 }
 
-/// Returns the seconds that SMs take for their tiles, multiplications and epilogues.
+/// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
+/// have one tile at a time, and a warpgroup has every other tile from its first product to its last store.
 double seconds_of(const target::Machine& machine, const MatmulWork& w, const MatmulTile& t, int64_t waves) {
-  const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns);
+  const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns),
+             tiles = static_cast<double>(waves);
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
                multiply = 2 * elements * static_cast<double>(w.depth) / (peak * rate_of(t)),
                epilogue = elements * (w.bytes / machine.bandwidth + w.operations / vector);
-  return static_cast<double>(waves) * processors * (multiply + epilogue);
+  if (!t.ping_pong) return tiles * processors * (multiply + epilogue);
+  // A warpgroup alone takes twice as long for an element's epilogue.
+  const double alone = 2 * epilogue, turns = static_cast<double>((waves + 1) / 2);
+  return processors * std::max(tiles * multiply + alone, turns * (multiply + alone));
 }
 
 /// Returns the tiles that the machine has memory and registers for.
 std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWork& w) {
-  const bool tf32 = w.operands.size() == 4, thirds = machine.whole_rows_of_products() && !tf32;
+  const bool tf32 = w.operands.size() == 4, groups = machine.whole_rows_of_products() && (!tf32 || w.along_depth);
   const int64_t depth = w.exact ? 16 : tf32 ? 32 : 64;
   std::vector<MatmulTile> out;
   for (const int64_t rows : {128, 64, 256})
-    for (int64_t columns = 256; columns >= 64; columns -= thirds ? 64 : columns / 2) {
+    for (int64_t columns = 256; columns >= 64; columns -= groups ? 64 : columns / 2) {
       const MatmulTile t{rows, columns, depth};
-      if (rows * columns > (tf32 ? 128 * 128 : 128 * 256)) continue;
+      if (rows * columns > (tf32 && !groups ? 128 * 128 : 128 * 256)) continue;
       if (least_stages * stage_bytes(t, w.operands) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
       if (w.loaded.a + w.loaded.b == 0 || registers_suffice(t, w.loaded)) out.push_back(t);
     }
+  // Warpgroups multiply in turns where each has all sums of a tile, and no operand is computed.
+  if (groups && w.loaded.a + w.loaded.b == 0) out.push_back({128, 128, depth, 0, true});
   return out;
 }
 
@@ -72,6 +80,7 @@ MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& w) 
   for (MatmulTile t : tiles_for(machine, w)) {
     const int64_t programs = w.batches * tiles_of(w.rows, t.rows) * tiles_of(w.columns, t.columns),
                   waves = tiles_of(programs, machine.processors);
+    if (t.ping_pong && waves < 2) continue;
     const double seconds = seconds_of(machine, w, t, waves);
     if (best.tile.rows > 0 && seconds >= least) continue;
     // A program that has an SM to itself has its shared memory too.

@@ -10,6 +10,7 @@ namespace weft::compiler {
 struct MatmulTile {
   int64_t rows = 0, columns = 0, depth = 0;  // rows 0: no tile fits the machine
   int stages = 0;                            // slices in shared memory; 0: as many as the code chooses
+  bool ping_pong = false;                    // two warpgroups of an SM have a tile each, and multiply in turns
 };
 
 /// Bytes that a thread keeps of each element of A and of B while the K slice before it is multiplied: what the arrays
@@ -22,9 +23,10 @@ struct LoadedBytes {
 struct MatmulWork {
   Dtype operands;  // 16-bit floats or float32
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
-  bool exact = false;     // float32 is multiplied exactly, by vector units; else it is rounded to TF32
-  double bytes = 2;       // that an element's epilogue reads and stores
-  double operations = 0;  // of an element's epilogue
+  bool exact = false;        // float32 is multiplied exactly, by vector units; else it is rounded to TF32
+  bool along_depth = false;  // lines of both operands run along the contracted axis, as warpgroups want float32
+  double bytes = 2;          // that an element's epilogue reads and stores
+  double operations = 0;     // of an element's epilogue
   LoadedBytes loaded = {};
 };
 
@@ -35,7 +37,8 @@ struct MatmulTiling {
 };
 
 /// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the
-/// last one; the contracted axis is not divided.
+/// last one; the contracted axis is not divided. With ping-pong, epilogues of one tile run beside the multiplications
+/// of the next.
 MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& work);
 
 }  // namespace weft::compiler

@@ -6,6 +6,8 @@
 #include <ucontext.h>
 
 #include <array>
+#include <bit>
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>

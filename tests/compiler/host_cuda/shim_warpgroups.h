@@ -22,19 +22,34 @@ static void wgmma_settle(float*) {}
 
 struct Bf16;
 struct F16;
+struct Tf32;
+struct E4m3;
+struct E5m2;
 template <class Type, int Columns, bool A, bool B>
 struct Wgmma;
 inline float number_of(Bf16*, u16 v) { return weft::bf16_to_float(v); }
 inline float number_of(F16*, u16 v) { return weft::f16_to_float(v); }
+inline float number_of(Tf32*, u32 v) { return std::bit_cast<float>(v & 0xffffe000u); }  // the other bits are not read
+inline float number_of(E4m3*, u8 v) { return weft::low_to_float(v, weft::float8_e4m3); }
+inline float number_of(E5m2*, u8 v) { return weft::low_to_float(v, weft::float8_e5m2); }
+inline u16 element_of(Bf16*) { return 0; }
+inline u16 element_of(F16*) { return 0; }
+inline u32 element_of(Tf32*) { return 0; }
+inline u8 element_of(E4m3*) { return 0; }
+inline u8 element_of(E5m2*) { return 0; }
+template <class Type>
+using Element = decltype(element_of((Type*)nullptr));
 
 /// Returns the element at `line` (a row of A, a column of B) and k of a matrix that a descriptor describes.
-static u16 matrix_element(u64 matrix, bool turned, int line, int k) {
+template <class T>
+static T matrix_element(u64 matrix, bool turned, int line, int k) {
   const auto field = [&](int first) { return static_cast<u32>(matrix >> first & 0x3fff) * 16; };
   const u32 form = static_cast<u32>(matrix >> 62), width = form == 1 ? 128 : form == 2 ? 64 : 32;
   const u32 i = static_cast<u32>(line), d = static_cast<u32>(k), of_panel = width / 2;
+  assert(sizeof(T) == 2 || !turned);
   const u32 at = field(0) + (turned ? i / of_panel * field(16) + i % of_panel * 2 + d / 8 * field(32) + d % 8 * width
-                                    : i / 8 * field(32) + i % 8 * width + d * 2);
-  return shared_at<u16>(at ^ ((at >> 7 & (width / 16 - 1)) << 4));
+                                    : i / 8 * field(32) + i % 8 * width + d * sizeof(T));
+  return shared_at<T>(at ^ ((at >> 7 & (width / 16 - 1)) << 4));
 }
 template <class Type, int Columns, bool A, bool B, class Left>
 static void multiply_by_warpgroup(float* c, u64 b, int more, Left left) {
@@ -43,16 +58,17 @@ static void multiply_by_warpgroup(float* c, u64 b, int more, Left left) {
     for (int e = 0; e < Columns / 2; ++e) {
       const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2 + e % 2;
       float sum = more ? c[e] : 0;
-      for (int k = 0; k < 16; ++k)
-        sum =
-            std::fma(number_of((Type*)nullptr, left(i, k)), number_of((Type*)nullptr, matrix_element(b, B, j, k)), sum);
+      for (int k = 0; k < 32 / static_cast<int>(sizeof(Element<Type>)); ++k)
+        sum = std::fma(number_of((Type*)nullptr, left(i, k)),
+                       number_of((Type*)nullptr, matrix_element<Element<Type>>(b, B, j, k)), sum);
       c[e] = sum;
     }
   });
 }
 template <class Type, int Columns, bool A, bool B>
 static void wgmma(Wgmma<Type, Columns, A, B>, float* c, u64 a, u64 b, int more) {
-  multiply_by_warpgroup<Type, Columns, A, B>(c, b, more, [=](int i, int k) { return matrix_element(a, A, i, k); });
+  multiply_by_warpgroup<Type, Columns, A, B>(c, b, more,
+                                             [=](int i, int k) { return matrix_element<Element<Type>>(a, A, i, k); });
 }
 template <class Type, int Columns, bool A, bool B>
 static void wgmma(Wgmma<Type, Columns, A, B>, float* c, const u32* a, u64 b, int more) {

@@ -1,6 +1,9 @@
 // Products of users' kernels on tensor cores, as they are rendered for a GPU: thread by thread on the host against the
 // interpreter, and compiled without spills.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstring>
 
 #include "kernel/language/kernels.h"
 #include "kernel/language/trace.h"
@@ -271,6 +274,48 @@ TEST_CASE("warpgroups multiply operands in all orders and from registers, thread
   check_near(cases, hopper);
 }
 
+TEST_CASE("warpgroups multiply TF32 and 8-bit floats along the contracted axis, thread by thread") {
+  if (!can_run_kernels()) return;
+  std::vector<RandomCase> cases;
+  const auto add = [&](const Form& f, const char* text) {
+    cases.push_back(product(f, whole_tile, f.m * f.n));
+    const std::string source = cuda::render(expand(cases.back().kernel), "k", {}, hopper).source;
+    CAPTURE(source.substr(0, 400));
+    CHECK(source.find(text) != std::string::npos);
+  };
+  // Numbers that TF32 has: warpgroups cut the others off, which the interpreter rounds.
+  const auto tf32 = [&](Form f) {
+    f.dtype = float32, f.precision = DotPrecision::tf32;
+    add(f, "wgmma of tf32 by ");
+    for (size_t p = 0; p < 2; ++p)
+      for (size_t byte = 0; byte + 4 <= cases.back().buffers[p].size(); byte += 4) {
+        uint32_t bits;
+        std::memcpy(&bits, cases.back().buffers[p].data() + byte, 4);
+        bits &= 0xffffe000u;
+        std::memcpy(cases.back().buffers[p].data() + byte, &bits, 4);
+      }
+  };
+  for (int bits = 0; bits < 4; ++bits)
+    tf32({.a_views = (bits & 1) != 0, .b_views = (bits & 2) != 0, .m = 128, .n = 64, .depth = bits < 2 ? 32 : 16});
+  tf32({.m = 128, .n = 256, .depth = 32, .steps = 6});
+  for (const Dtype t : {float8_e4m3, float8_e5m2}) {
+    const std::string text = fmt::format("wgmma of {} by ", dtype_name(t));
+    add({.dtype = t, .m = 64, .n = 32, .depth = 64}, text.c_str());
+    add({.dtype = t, .b_views = true, .m = 128, .n = 256, .depth = 128, .steps = 5}, text.c_str());
+  }
+  check_near(cases, hopper);
+  const auto says = [&](const Form& f, const char* text) {
+    const std::string source = cuda::render(expand(product(f, whole_tile, f.m * f.n).kernel), "k", {}, hopper).source;
+    CAPTURE(source.substr(0, 400));
+    CHECK(source.find(text) != std::string::npos);
+  };
+  says({.dtype = float32, .b_turned = true, .precision = DotPrecision::tf32},
+       "multiplies float32 whose lines do not run along the contracted axis");
+  says({.dtype = float32, .precision = DotPrecision::tf32x3}, "multiplies TF32 three times");
+  says({.dtype = float8_e4m3, .a_turned = true}, "fma: warps multiply no 8-bit floats, and warpgroups do not as dot");
+  says({.dtype = float8_e4m3, .a_computed = true}, "multiplies float8_e4m3 that is computed");
+}
+
 TEST_CASE("a producer copies by TMA what warpgroups multiply, thread by thread") {
   if (!can_run_kernels()) return;
   std::vector<RandomCase> cases{matmul<bfloat16_t>(bfloat16, 128, 256, 384, {128, 256, 64}),
@@ -410,6 +455,42 @@ TEST_CASE("blocks take turns where programs are equally long, and TMA stores wha
   CHECK(!has(causal, "program += gridDim.x"));
 }
 
+static RandomCase in_turns(RandomCase c) {
+  c.kernel.launch.ping_pong = 2;
+  return c;
+}
+
+TEST_CASE("two programs of a block multiply in turns, thread by thread") {
+  if (!can_run_kernels()) return;
+  // Programs of two blocks: more and fewer iterations than stages, an odd number of programs, edges, one program.
+  std::vector<RandomCase> cases{in_turns(matmul<bfloat16_t>(bfloat16, 384, 384, 640, {128, 128, 64})),
+                                in_turns(matmul<float16_t>(float16, 640, 128, 128, {128, 128, 64})),
+                                in_turns(matmul<bfloat16_t>(bfloat16, 200, 264, 200, {64, 128, 64})),
+                                in_turns(matmul<bfloat16_t>(bfloat16, 128, 128, 448, {128, 128, 64})),
+                                in_turns(matmul<bfloat16_t>(bfloat16, 128, 768, 192, {64, 256, 32}))};
+  for (const RandomCase& c : cases) {
+    const std::string source = cuda::render(expand(c.kernel), "k", {}, hopper).source;
+    CAPTURE(source.substr(0, 400));
+    CHECK(source.find("wgmma of ") != std::string::npos);
+    CHECK(source.find("by 1 warpgroup, two programs in turns") != std::string::npos);
+  }
+  check_near(cases, hopper);
+}
+
+TEST_CASE("what cannot multiply in turns is multiplied by all warpgroups together, and says why") {
+  const auto says = [](const RandomCase& c, const char* text) {
+    const std::string source = cuda::render(expand(c.kernel), "k", {}, hopper).source;
+    CAPTURE(source.substr(0, 400));
+    CHECK(source.find(text) != std::string::npos);
+    CHECK(source.find("wgmma of ") != std::string::npos);
+    CHECK(source.find("meet_set") == std::string::npos);
+  };
+  says(in_turns(matmul<bfloat16_t>(bfloat16, 512, 512, 128, {128, 256, 64})),
+       "not in turns: its accumulators take more registers than a warpgroup has");
+  says(in_turns(attention<bfloat16_t>(bfloat16, 1024, 32, 64, 64, true)), "not in turns: its programs are not equally");
+  says(in_turns(matmul<bfloat16_t>(bfloat16, 120, 136, 101, {128, 128, 32})), "not in turns: an operand is computed");
+}
+
 TEST_CASE("products and attention compile for GPUs of several kinds, and spill nothing") {
   std::string why;
   if (!cuda::nvrtc_available(&why)) {
@@ -419,6 +500,7 @@ TEST_CASE("products and attention compile for GPUs of several kinds, and spill n
   const std::vector<RandomCase> cases{matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 32}),
                                       matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 64}),
                                       matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 256, 64}),
+                                      in_turns(matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 64})),
                                       attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, false),
                                       attention<bfloat16_t>(bfloat16, 1024, 128, 128, 64, true)};
   for (const char* arch : {"sm_80", "sm_90a"}) {

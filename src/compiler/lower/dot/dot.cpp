@@ -332,6 +332,7 @@ Lowered DotLowering::run() {
   Lowered out = emit_.finish(grid_, 2 * d_.flops());
   out.kernel.any_size = any_size_;
   out.kernel.launch.stages = ring_stages_;
+  out.kernel.launch.ping_pong = ping_pong_ ? 2 : 0;
   return out;
 }
 

@@ -104,8 +104,9 @@ class DotLowering {
                 batch_ = kernel::no_value;
   Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
-  bool any_size_ = false;  // products are multiplied as those of users' kernels are
-  int ring_stages_ = 0;    // of their loops, at most; 0: as many as the target chooses
+  bool any_size_ = false;   // products are multiplied as those of users' kernels are
+  int ring_stages_ = 0;     // of their loops, at most; 0: as many as the target chooses
+  bool ping_pong_ = false;  // their programs multiply in turns
 };
 
 }  // namespace weft::compiler

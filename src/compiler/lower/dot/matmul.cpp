@@ -17,8 +17,9 @@ using kernel::Value;
 
 namespace {
 
-// Rows of tiles that alternate, so that programs that run at the same time read less than the L2 holds.
-constexpr int64_t tiles_of_group = 4;
+// Rows of tiles that alternate, so that programs that run at the same time read few rows and columns: about as many of
+// each on a large GPU.
+constexpr int64_t tiles_of_group = 8;
 
 constexpr int64_t columns_of_part = 64;  // two lines of float32, one of 16 bits in shared memory
 
@@ -40,6 +41,8 @@ MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t c
   const kernel::Epilogue& e = plan.epilogue;
   MatmulWork out{plan.desc.a, batches, rows, columns, plan.desc.k};
   out.exact = plan.desc.a == float32 && !plan.desc.numerics.tf32;
+  out.along_depth =
+      !out.exact && plan.desc.a_k == 1 && plan.desc.b_k == 1 && plan.a_prologue.empty() && plan.b_prologue.empty();
   out.bytes = bytes(plan.desc.c);
   const auto loaded = [&](const DotPrologue& p) {
     return p.empty() ? 0 : loaded_bytes(p.steps, 16 / plan.desc.a.size());
@@ -123,7 +126,7 @@ void DotLowering::matmul_form(bool exchanged) {
     store(c, exchanged ? column : r0, exchanged ? r0 : column, strides, {row_limit, limit}, exchanged);
   }
   any_size_ = true;
-  ring_stages_ = tile.stages;
+  ring_stages_ = tile.stages, ping_pong_ = tile.ping_pong;
 }
 
 }  // namespace weft::compiler

@@ -44,7 +44,8 @@ TensorMap tensor_map(const TensorCopy& copy, void* address) {
   const TensorMapLayout swizzle = bytes == 128  ? tensor_map_swizzle_128
                                   : bytes == 64 ? tensor_map_swizzle_64
                                                 : tensor_map_swizzle_32;
-  const TensorMapType type = copy.dtype == float32    ? tensor_map_f32
+  const TensorMapType type = copy.dtype.size() == 1   ? tensor_map_u8
+                             : copy.dtype == float32  ? tensor_map_f32
                              : copy.dtype == bfloat16 ? tensor_map_bf16
                                                       : tensor_map_f16;
   check_result(

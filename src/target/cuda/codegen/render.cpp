@@ -25,10 +25,10 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 }  // namespace
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
-                   std::string no_warpgroups)
+                   std::string no_warpgroups, std::string no_turns)
     : kernel_(kernel), general_(kernel.any_size || !kernel::is_basic(kernel)), variant_(variant), features_(features),
       names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1),
-      no_warpgroups_(std::move(no_warpgroups)) {
+      no_warpgroups_(std::move(no_warpgroups)), no_turns_(std::move(no_turns)) {
   analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
@@ -495,22 +495,25 @@ Rendered Renderer::run(const std::string& symbol) {
   symbol_ = symbol;
   find_copies(kernel_.body);
   if (producer_) begin_producer();
-  if (persistent_) open(std::string(each_program));
+  if (sets_ > 1) add(fmt::format("t -= set * {};", threads_));
+  if (persistent_) begin_programs(false);
   if (kernel_.ordered) exchange_bytes_ = std::max<int64_t>(exchange_bytes_, sizeof(uint32_t));  // for the number
   block(kernel_.body);
   finish_copies();
-  if (persistent_) sync(), close();
+  if (persistent_ && exchange_bytes_ > 0) sync();
+  if (persistent_) close();
   finish_stores();
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.
   const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
   if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
-  const int64_t shared_bytes = exchange_bytes_ + local_bytes_ + stage_bytes_;
+  const int64_t shared_bytes = sets_ * exchange_bytes_ + local_bytes_ + stage_bytes_;
   if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_) && !counts() &&
       kernel_.cluster == 0)
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
-  std::string text = fmt::format("#define SYNC {}\n", producer_        ? fmt::format("meet_first<{}>();", threads_)
+  std::string text = fmt::format("#define SYNC {}\n", sets_ > 1        ? fmt::format("meet_set<{}>(set);", threads_)
+                                                      : producer_      ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"
                                                                        : "__syncthreads();");
   for (const std::string& note : notes_) text += "// " + note + "\n";
@@ -520,7 +523,12 @@ Rendered Renderer::run(const std::string& symbol) {
   if (counts()) text += counters();
   text += functions_ + signature(symbol);
   if (local_bytes_ > 0) text += fmt::format("  u8* const locals = shared + {};\n", exchange_bytes_);
-  if (stage_bytes_ > 0) text += fmt::format("  u8* const stages = shared + {};\n", exchange_bytes_ + local_bytes_);
+  if (stage_bytes_ > 0)
+    text += fmt::format("  u8* const stages = shared + {};\n", sets_ * exchange_bytes_ + local_bytes_);
+  if (sets_ > 1) {
+    text += fmt::format("  const int set = __shfl_sync(0xffffffffu, t / {}, 0);\n", threads_);
+    if (exchange_bytes_ > 0) text += fmt::format("  shared += set * {};\n", exchange_bytes_);
+  }
   if (cluster_ > 1 && local_bytes_ > 0) text += "  cluster_begin();\n";
   if (tile_side_ > 0) text += register_tile_origin();
   text += body_ + "}\n" + entry(symbol) + "#undef SYNC\n";

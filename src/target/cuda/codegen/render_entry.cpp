@@ -12,7 +12,7 @@ namespace weft::target::cuda {
 using kernel::Ref;
 
 std::string Renderer::signature(const std::string& symbol) const {
-  const std::string_view fixed = iterations_ == 1 ? "const " : "";
+  const std::string_view fixed = iterations_ == 1 && sets_ == 1 ? "const " : "";
   std::string text = fmt::format("FN void {}_body({}int t, u8* {}shared, const i64 {}, const bool early", symbol, fixed,
                                  fixed, persistent_ ? "first, const i64 grid" : "program");
   for (size_t k = 0; k < kernel_.params.size(); ++k)

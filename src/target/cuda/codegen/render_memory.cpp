@@ -121,7 +121,8 @@ static std::string put_words(const std::string& to, const std::string& from, int
 
 std::optional<uint32_t> filling(Number number, Dtype t) {
   if (t == float32) return std::bit_cast<uint32_t>(static_cast<float>(number.real()));
-  if (is_low_float(t)) return float_to_low(static_cast<float>(number.real()), t) * 0x10001u;
+  if (is_low_float(t))
+    return float_to_low(static_cast<float>(number.real()), t) * (t.size() == 1 ? 0x1010101u : 0x10001u);
   if (is_float(t) || t.size() > 4) return {};
   const auto v = static_cast<uint32_t>(number.integral ? number.i : static_cast<int64_t>(number.f));
   return t.size() == 4 ? v : t.size() == 2 ? (v & 0xffffu) * 0x10001u : (v & 0xffu) * 0x1010101u;
@@ -236,6 +237,7 @@ void Renderer::load(const Inst& inst) {
   const std::string p = buffer(inst.ref);
   const Layout layout = layout_of(result);
   const Slice s = slice(inst, inst.type, 1, layout);
+  if (in_pairs(inst, layout)) return load_pairs(inst, s.address, s.guard);
   const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
   const std::string other = literal(inst.number, inst.type.dtype);
   if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32)

@@ -27,9 +27,6 @@ std::optional<uint32_t> filling(Number number, Dtype t);
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
                      int64_t bytes, bool now = false);
 
-/// The loop of a block over its programs, where blocks stay on their SMs.
-inline constexpr std::string_view each_program = "for (i64 program = first; program < grid; program += gridDim.x)";
-
 struct Strided;  // general/index.h
 
 /// Returns the text of an element's position along each axis of a tile with two axes or more.
@@ -39,8 +36,10 @@ class Renderer {
  public:
   /// `no_warpgroups`: why they do not multiply, though the device has them.
   Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
-           std::string no_warpgroups = "");
+           std::string no_warpgroups = "", std::string no_turns = "");
   Rendered run(const std::string& symbol);
+  /// Returns why programs do not multiply in turns though the launch asks for it; empty where they do, or it does not.
+  std::string why_no_turns() const;
 
  private:
   using Inst = kernel::Inst;
@@ -85,9 +84,9 @@ class Renderer {
   std::string entry(const std::string& symbol) const;
   /// The producer: a warpgroup, from which registers pass to the others; or a warp, where two programs share an SM.
   int threads_of_producer() const { return producer_ ? blocks_ > 1 ? 32 : 128 : 0; }
-  bool passes_registers() const { return warpgroups_ > 1 && blocks_ == 1; }
+  bool passes_registers() const { return warpgroups_ * sets_ > 1 && blocks_ == 1; }
   bool registers_for_two() const;
-  int threads_of_block() const { return threads_ * programs_ + threads_of_producer(); }
+  int threads_of_block() const { return threads_ * programs_ * sets_ + threads_of_producer(); }
   void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
   void open(const std::string& line) { add(line + " {"), ++indent_; }
   void close() { --indent_, add("}"); }
@@ -259,6 +258,7 @@ class Renderer {
   void find_products(const Uses& uses);
   std::string refusal(const Uses& uses, const Inst& dot) const;
   void choose_warps(const Uses& uses);
+  void drop_float8(std::vector<const Inst*>& dots);
   Operand operand_of(const Uses& uses, const Product& product, size_t argument) const;
   bool copied_whole(const Uses& uses, const Inst& load, std::string& why) const;
   bool known_ahead(const Uses& uses, const Inst& loop, Value v, std::set<const Inst*>& needed) const;
@@ -276,6 +276,7 @@ class Renderer {
   void find_last_readers(const Uses& uses);
   // products/choose_warpgroups.cpp, render_warpgroups.cpp
   std::string choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots);
+  std::string refusal_of_warpgroups(const Uses& uses, const Inst& dot) const;
   int64_t bytes_of_stages() const;
   void find_in_place(const Uses& uses);
   void registers_of_a(const Product& product);
@@ -304,12 +305,21 @@ class Renderer {
   void find_box_stores(const Uses& uses);
   bool exchanges(const Uses& uses) const;
   void place_boxes();
-  bool boxes_at_once() const;
+  int spaces_of_store() const;
+  int64_t least_spaces() const { return sets_ > 1 ? 4 : 2; }
+  // products/render_turns.cpp
+  std::string refusal_of_turns() const;
+  void begin_programs(bool producer);
+  void begin_turn(const Inst& loop);
+  void end_turn(const Inst& loop);
+  void skip_slots(const Inst& loop, bool of_first);
   // products/render_stores.cpp
   bool store_boxes(const Inst& inst);
-  void write_box(const Inst& inst, const std::string& from, int64_t across);
+  void write_box(const Inst& inst, const std::string& from, int64_t across, const std::string& space);
   void finish_stores();
   bool store_fragments(const Inst& inst);
+  bool in_pairs(const Inst& load, const Layout& layout) const;
+  void load_pairs(const Inst& load, const std::string& address, const std::string& guard);
   // products/render_products.cpp
   bool placed(const Inst& inst);
   void flatly(const Inst& inst);
@@ -440,6 +450,8 @@ class Renderer {
   bool exact_ = false;                     // all products are of exact float32
   std::string no_warpgroups_;              // why they do not
   bool persistent_ = false;                // blocks take programs in turns
+  int sets_ = 1;                           // of warpgroups, which multiply in turns, each a program of its own
+  std::string no_turns_;                   // why there is but one
   bool flies_ = false;                     // products go on while others begin, and end where they are read
   std::vector<const Product*> in_flight_;  // in their order
   bool producer_ = false;                  // a warpgroup of its own copies by TMA, for all loops that have stages

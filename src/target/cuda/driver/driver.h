@@ -72,7 +72,7 @@ enum EventFlags : unsigned { event_default = 0, event_blocking_sync = 1, event_d
 enum EventRecordFlags : unsigned { event_record_default = 0, event_record_external = 1 };
 enum class CaptureMode : int { global = 0, thread_local_ = 1, relaxed = 2 };
 enum class CaptureStatus : int { none = 0, active = 1, invalidated = 2 };
-enum TensorMapType : int { tensor_map_f16 = 6, tensor_map_f32 = 7, tensor_map_bf16 = 9 };
+enum TensorMapType : int { tensor_map_u8 = 0, tensor_map_f16 = 6, tensor_map_f32 = 7, tensor_map_bf16 = 9 };
 enum TensorMapLayout : int {
   tensor_map_interleave_none = 0,
   tensor_map_swizzle_none = 0,

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t rows_of_group = 64, most_columns = 256;
 constexpr int64_t registers_of_sm = 65536, most_registers = 255;
+constexpr int64_t most_of_three = 232;   // where three warpgroups share them, one of which copies
 constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
 constexpr int64_t shared_of_sm = 226 << 10;
 constexpr int64_t most_shared_bytes = 227 << 10;  // of a block where there are warpgroups
@@ -53,20 +54,43 @@ int64_t Operand::bytes() const {
   return panel > 0 ? (lines * length * dtype.size() + 1023) / 1024 * 1024 : (lines * chunks() * 16 + 127) / 128 * 128;
 }
 
+/// Returns why warpgroups do not compute a dot; empty where they do. They read 16-bit operands in any order, others
+/// along the contracted axis alone.
+std::string Renderer::refusal_of_warpgroups(const Uses& uses, const Inst& dot) const {
+  const Dtype operands = type(dot.args[0]).dtype;
+  if (dot.type.dims[0] % rows_of_group != 0)
+    return fmt::format("has {} rows, no multiple of {}", dot.type.dims[0], rows_of_group);
+  if (dot.type.dims[1] > most_columns)
+    return fmt::format("has {} columns, more than {}", dot.type.dims[1], most_columns);
+  if (operands == float32 && dot.precision != kernel::DotPrecision::tf32)
+    return dot.precision == kernel::DotPrecision::exact ? "multiplies float32 exactly" : "multiplies TF32 three times";
+  if (operands.size() == 2) return "";
+  for (const size_t side : {0, 1}) {
+    const Operand x = operand_of(uses, products_.at(dot.results[0]), side);
+    if (!x.load)
+      return fmt::format("multiplies {} that is computed, or not copied in whole words", dtype_name(operands));
+    if (!x.depth_inside)
+      return fmt::format("multiplies {} whose lines do not run along the contracted axis", dtype_name(operands));
+  }
+  return "";
+}
+
 /// Returns why warpgroups do not multiply the products of the kernel; empty where they do, and then sets their number.
 std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots) {
   if (!no_warpgroups_.empty()) return no_warpgroups_;
   if (!features_.warpgroups) return "it is not compiled for sm_90a";
-  for (const Inst* dot : dots) {
-    const Type& a = type(dot->args[0]);
-    const std::string name = fmt::format("dot %{}", dot->results[0]);
-    if (a.dtype.size() != 2) return fmt::format("{} multiplies {}", name, dtype_name(a.dtype));
-    if (dot->type.dims[0] % rows_of_group != 0)
-      return fmt::format("{} has {} rows, no multiple of {}", name, dot->type.dims[0], rows_of_group);
-    if (dot->type.dims[1] > most_columns)
-      return fmt::format("{} has {} columns, more than {}", name, dot->type.dims[1], most_columns);
-  }
+  for (const Inst* dot : dots)
+    if (const std::string why = refusal_of_warpgroups(uses, *dot); !why.empty())
+      return fmt::format("dot %{} {}", dot->results[0], why);
   const int64_t elements = accumulators(uses, dots);
+  if (kernel_.launch.ping_pong > 1 && no_turns_.empty()) {
+    if (fit(dots, elements, 1) && elements / 128 + other_registers <= most_of_three && kernel_.launch.warps % 4 == 0) {
+      warpgroups_ = 1, sets_ = 2, blocks_ = 1;
+      registers_ = elements / 128 + other_registers;
+      return "";
+    }
+    no_turns_ = "its accumulators take more registers than a warpgroup has";
+  }
   for (const int groups : {2, 1, 3, 4}) {
     if (kernel_.launch.warps > 0 && kernel_.launch.warps != 4 * groups) continue;
     if (!fit(dots, elements, groups)) continue;
@@ -90,7 +114,7 @@ bool Renderer::registers_for_two() const {
 int64_t Renderer::bytes_of_stages() const {
   constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10;  // of each block
   if (warpgroups_ == 0) return of_two_blocks;
-  const int64_t stored = box_stores_.empty() ? 0 : 2 * BoxStore::bytes * warpgroups_;
+  const int64_t stored = box_stores_.empty() ? 0 : least_spaces() * BoxStore::bytes * warpgroups_ * sets_;
   return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored;
 }
 
@@ -120,7 +144,10 @@ void Renderer::find_in_place(const Uses& uses) {
 /// Renders without warpgroups where their tiles would not fit.
 static Rendered rendered(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
                          const Features& features) {
-  const Rendered out = Renderer(kernel, variant, features).run(symbol);
+  Renderer first(kernel, variant, features);
+  if (const std::string why = first.why_no_turns(); !why.empty())
+    return Renderer(kernel, variant, features, "", why).run(symbol);
+  const Rendered out = first.run(symbol);
   if (!features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size) return out;
   const std::string why = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
   return Renderer(kernel, variant, features, why).run(symbol);

@@ -207,20 +207,21 @@ void Renderer::place_boxes() {
   int64_t most = 2;
   for (auto& [inst, store] : box_stores_) {
     const Dtype dtype = dtype_of(inst->ref);
-    most = std::max<int64_t>(most, store.boxes);
+    most = std::max<int64_t>(most, sets_ * store.boxes);
     store.map = number_of(
         {inst->ref, dtype, inst->strides[0], 64, store.panel * 16 / dtype.size(), store.box.lines, store.box.columns});
   }
   box_store_offset_ = (stage_bytes_ + 1023) / 1024 * 1024;
-  const int64_t of_space = BoxStore::bytes * warpgroups_, left = bytes_of_stages() - box_store_offset_;
-  box_spaces_ = static_cast<int>(std::clamp<int64_t>(2 + left / of_space, 2, most));
+  const int64_t of_space = BoxStore::bytes * warpgroups_ * sets_, left = bytes_of_stages() - box_store_offset_;
+  box_spaces_ = static_cast<int>(std::clamp<int64_t>(least_spaces() + left / of_space, 2, most));
   stage_bytes_ = box_store_offset_ + box_spaces_ * of_space;
 }
 
-/// Returns whether warpgroups write all boxes of a store before TMA copies them; else one after the other.
-bool Renderer::boxes_at_once() const {
-  return std::all_of(box_stores_.begin(), box_stores_.end(),
-                     [&](const auto& x) { return x.second.boxes <= box_spaces_; });
+/// Returns the spaces of a store, where warpgroups write all its boxes before TMA copies them; 0: one after the other.
+int Renderer::spaces_of_store() const {
+  int most = 0;
+  for (const auto& [inst, store] : box_stores_) most = std::max(most, store.boxes);
+  return most <= box_spaces_ ? most : 0;
 }
 
 /// Returns whether two stores to an array surely have no element in common: their tiles begin in the same row, and one

@@ -83,9 +83,9 @@ std::string Renderer::refusal(const Uses& uses, const Inst& dot) const {
   const Type& a = type(dot.args[0]);
   if (dot.type.rank() != 2) return "it is a batch of products";
   if (dot.type.dtype != float32) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
-  if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16)
+  if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16 && !is_float8(a.dtype))
     return fmt::format("its operands are {}", dtype_name(a.dtype));
-  const int64_t step = a.dtype == float32 ? 8 : 16;
+  const int64_t step = 32 / a.dtype.size();
   if (dot.type.dims[0] % 16 != 0 || dot.type.dims[1] % 16 != 0 || a.dims[1] % step != 0)
     return fmt::format("its extents {} x {} x {} are not multiples of 16, 16 and {}", dot.type.dims[0],
                        dot.type.dims[1], a.dims[1], step);
@@ -124,11 +124,23 @@ bool wants_rows(const Uses& uses, const std::vector<const Inst*>& dots) {
 
 }  // namespace
 
+/// Leaves products of 8-bit floats to fma: warps have none of them.
+void Renderer::drop_float8(std::vector<const Inst*>& dots) {
+  std::erase_if(dots, [&](const Inst* dot) {
+    if (!is_float8(type(dot->args[0]).dtype)) return false;
+    note(*dot, "fma: warps multiply no 8-bit floats, and warpgroups do not as " + no_warpgroups_);
+    products_.erase(dot->results[0]);
+    return true;
+  });
+}
+
 /// Chooses the warps of a program, and gives each product that they can divide among themselves its fragments.
 void Renderer::choose_warps(const Uses& uses) {
   std::vector<const Inst*> dots;
   for (const auto& [result, product] : products_) dots.push_back(product.dot);
   no_warpgroups_ = choose_warpgroups(uses, dots);
+  if (warpgroups_ == 0) drop_float8(dots);
+  if (dots.empty()) return;
   if (warpgroups_ > 0) {
     threads_ = 128 * warpgroups_;
     for (auto& [result, product] : products_)
@@ -364,7 +376,7 @@ void Renderer::find_sources(const Uses& uses) {
     product.b = operand_of(uses, product, 1);
     const auto& a = held_.find(product.a.value);
     if (product.a.value == product.dot->args[0] && a != held_.end() && a->second.held == Held::fragments &&
-        a->second.column_warps == 1 && a->second.row_warps == product.layout.row_warps && product.a.dtype != float32)
+        a->second.column_warps == 1 && a->second.row_warps == product.layout.row_warps && product.a.dtype.size() == 2)
       product.a.in_registers = true;
     whys[result] = copy_ahead(uses, product);
     product.a.in_registers = product.a.in_registers && !product.a.load;
@@ -373,7 +385,7 @@ void Renderer::find_sources(const Uses& uses) {
   if (warpgroups_ > 0) {
     find_in_place(uses);
     find_box_stores(uses);
-    exchanged_bytes_ = exchanges(uses) ? int64_t{64} * threads_ : 0;
+    exchanged_bytes_ = exchanges(uses) ? int64_t{64} * threads_ * sets_ : 0;
   }
   lay_out_stages(uses);
   find_last_readers(uses);
@@ -390,7 +402,10 @@ void Renderer::find_sources(const Uses& uses) {
     const std::string copies = why.empty() ? "copied ahead" : "not pipelined: " + why;
     if (warpgroups_ > 0)
       note(*product.dot,
-           fmt::format("wgmma of {} by {} warpgroup{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
+           fmt::format("wgmma of {} by {} warpgroup{}{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
+                       sets_ > 1           ? ", two programs in turns"
+                       : no_turns_.empty() ? ""
+                                           : "; not in turns: " + no_turns_,
                        product.in_place ? ", beside the copies" : "",
                        producer_ ? "copied by TMA, by a warpgroup of its own" : copies + "; no TMA: " + no_producer_));
     else

@@ -70,6 +70,7 @@ void Renderer::copy_stage(const Inst& loop, const std::string& step, const std::
 
 /// Begins the first copies of a loop.
 void Renderer::begin_ring(const Inst& loop) {
+  if (sets_ > 1) return begin_turn(loop);
   if (producer_) return;
   const Ring& ring = rings_of_loops_.at(&loop);
   const int ahead = ring.stages - ring.read;
@@ -140,13 +141,16 @@ void Renderer::end_ring(const Inst& loop) {
 /// Waits for the copies and products that are under way after the last iteration.
 void Renderer::finish_ring(const Inst& loop) {
   if (!producer_) add("wait_copies<0>();");
-  if (rings_of_loops_.at(&loop).read == 1) return;
-  add("wgmma_wait<0>();");
-  if (!producer_) return;
-  open(fmt::format("if ({} < {})", at(loop.args[0]), at(loop.args[1])));
-  for (const auto& [result, product] : products_)
-    if (product.loop == &loop && product.in_place) release(product, before_slot(loop));
-  close();
+  if (sets_ > 1) end_turn(loop);
+  const bool beside = rings_of_loops_.at(&loop).read > 1;
+  if (beside) add("wgmma_wait<0>();");
+  if (beside && producer_) {
+    open(fmt::format("if ({} < {})", at(loop.args[0]), at(loop.args[1])));
+    for (const auto& [result, product] : products_)
+      if (product.loop == &loop && product.in_place) release(product, before_slot(loop));
+    close();
+  }
+  if (sets_ > 1) skip_slots(loop, false);
 }
 
 }  // namespace weft::target::cuda

@@ -64,6 +64,33 @@ bool Renderer::store_fragments(const Inst& inst) {
   return true;
 }
 
+/// Returns whether a load fills fragments by two neighbours of a row at a time.
+bool Renderer::in_pairs(const Inst& load, const Layout& layout) const {
+  const int64_t size = load.type.dtype.size();
+  const bool pairs = layout.held == Held::fragments && load.type.rank() == 2 && load.type.dtype != bool_ &&
+                     (size == 2 || size == 4) && !is_local(load.ref) && variant_.aligned;
+  const Value columns = load.type.rank() == 2 ? load.args[2] : kernel::no_value;
+  return pairs && load.strides[1] == 1 && load.strides[0] % 2 == 0 && divisor(load.args[0]) % 2 == 0 &&
+         (columns == kernel::no_value || divisor(columns) % 2 == 0) &&
+         filling(load.number, load.type.dtype).has_value();
+}
+
+/// Renders such a load, from the texts of the address and of the guard of register `r`.
+void Renderer::load_pairs(const Inst& load, const std::string& address, const std::string& guard) {
+  const Value result = load.results[0];
+  const int64_t bytes = 2 * load.type.dtype.size();
+  const std::string to = fresh(result) + " + r", from = buffer(load.ref);
+  declare(result);
+  open(fmt::format("EACH (int r = 0; r < {}; r += 2)", layout_of(result).registers()));
+  if (guard.empty()) {
+    add(words(to, fmt::format("{} + {}", from, address), bytes, reads_now(load)));
+  } else {
+    add(fmt::format("const bool there = {};", guard));
+    add(words_if(to, from, address, *filling(load.number, load.type.dtype), bytes, reads_now(load)));
+  }
+  close();
+}
+
 /// Renders the store of a tile of fragments by TMA: a warpgroup writes boxes of 64 rows of 128 bytes to shared memory,
 /// and goes on while they are copied from there. False: it is stored otherwise.
 bool Renderer::store_boxes(const Inst& inst) {
@@ -72,7 +99,8 @@ bool Renderer::store_boxes(const Inst& inst) {
   const BoxStore& store = found->second;
   const Layout s = layout_of(inst.args[0]);
   const int64_t size = dtype_of(inst.ref).size(), across = store.panel * 16 / size, down = s.row_fragments();
-  const bool at_once = boxes_at_once();
+  const int together = spaces_of_store();
+  const bool at_once = together > 0;
   const std::string from = in_array(inst.args[0], memory_type(inst.ref), s.registers());
   const std::string each_box =
       fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int g = 0; g < {}; ++g)", down, s.columns / across);
@@ -80,36 +108,40 @@ bool Renderer::store_boxes(const Inst& inst) {
   open("");
   add(fmt::format("const i64 first = {};", at(inst.args[1])));
   add(fmt::format("const int {};", first_of(store.box, maps_[static_cast<size_t>(store.map)].pitch)));
-  add(fmt::format("u8* const spaces = stages + {} + (t >> 7) * {};", box_store_offset_, box_spaces_ * BoxStore::bytes));
-  if (at_once) wait(0), add("meet_warpgroup();");
+  add(fmt::format("u8* const spaces = stages + {} + ({} >> 7) * {};", box_store_offset_,
+                  sets_ > 1 ? "(int)threadIdx.x" : "t", box_spaces_ * BoxStore::bytes));
+  const std::string box = fmt::format("(i * {} + g)", s.columns / across);
+  if (at_once) wait(box_spaces_ / together - 1), add("meet_warpgroup();");
   open(each_box);
-  if (at_once) add(fmt::format("space = i * {} + g;", s.columns / across));
-  else wait(box_spaces_ - 1), add("meet_warpgroup();");
-  write_box(inst, from, across);
+  if (!at_once) wait(box_spaces_ - 1), add("meet_warpgroup();");
+  write_box(inst, from, across, at_once ? "(space + " + box + ")" : "space");
   if (!at_once) add("fence_for_wgmma();"), add("meet_warpgroup();");
   else close(), add("fence_for_wgmma();"), add("meet_warpgroup();"), open(each_box);
   add(fmt::format(
       "if ((t & 127) == 0) store_box(map{}, shared_address(spaces) + {} * {}, column + g * {}, line + (i * {} "
       "+ (t >> 7)) * 64){};",
-      store.map, at_once ? fmt::format("(i * {} + g)", s.columns / across) : "space", BoxStore::bytes, across,
-      warpgroups_, at_once ? "" : ", commit_stores()"));
-  if (!at_once) add(fmt::format("space = space == {} ? 0 : space + 1;", box_spaces_ - 1));
+      store.map, at_once ? "(space + " + box + ")" : "space", BoxStore::bytes, across, warpgroups_,
+      at_once ? "" : ", commit_stores()"));
+  const auto next = [&](int count) {
+    add(fmt::format("space = space >= {} ? 0 : space + {};", (box_spaces_ / count - 1) * count, count));
+  };
+  if (!at_once) next(1);
   close();
-  if (at_once) add("if ((t & 127) == 0) commit_stores();");
+  if (at_once) add("if ((t & 127) == 0) commit_stores();"), next(together);
   close();
   return true;
 }
 
 /// Renders the writes of a box to its space: row block i of a warpgroup, columns g.
-void Renderer::write_box(const Inst& inst, const std::string& from, int64_t across) {
+void Renderer::write_box(const Inst& inst, const std::string& from, int64_t across, const std::string& space) {
   const Layout s = layout_of(inst.args[0]);
   const int64_t size = dtype_of(inst.ref).size();
   open(fmt::format("EACH (int j = 0; j < {}; ++j) EACH (int h = 0; h < 2; ++h)", across / 8));
   add(fmt::format("const int byte = (j * 8 + (t & 3) * 2) * {};", size));
   add(fmt::format(
-      "*(W{0}*)(spaces + space * {1} + swizzled<8>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte "
+      "*(W{0}*)(spaces + {5} * {1} + swizzled<8>((t >> 5 & 3) * 16 + (t >> 2 & 7) + h * 8, byte / 16) + byte "
       "% 16) = ((const W{0}*){2})[((i * {3} + g * {4} + j) * 4 + h * 2) / 2];",
-      size * 2, BoxStore::bytes, from, s.column_fragments(), across / 8));
+      size * 2, BoxStore::bytes, from, s.column_fragments(), across / 8, space));
   close();
 }
 

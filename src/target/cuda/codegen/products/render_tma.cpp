@@ -115,7 +115,7 @@ void Renderer::find_producer(const Uses& uses) {
   }
   place_boxes();
   barrier_offset_ = stage_bytes_;
-  stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages;
+  stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages + (sets_ > 1 ? 8 * sets_ : 0);
 }
 
 std::string Renderer::full(const Operand& x, const std::string& slot) const {
@@ -135,17 +135,20 @@ void Renderer::begin_producer() {
   open("if (t == 0)");
   add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + k * 8, k < {} ? 1 : {});", all, all / 2,
                   4 * warpgroups_));
+  if (sets_ > 1)
+    add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + ({} + k) * 8, {});", sets_, all,
+                    4 * warpgroups_));
   add("fence_barriers();");
   close();
   add("__syncthreads();");
-  open(fmt::format("if (t >= {})", threads_));
+  open(fmt::format("if (t >= {})", threads_ * sets_));
   if (passes_registers()) add("fewer_registers<40>();");
-  open(fmt::format("if (t == {})", threads_));
+  open(fmt::format("if (t == {})", threads_ * sets_));
   add("int slot = 0;");
   add("u32 phase = 0;");
   const std::vector<std::string> names = names_;
   const std::vector<bool> splat = splat_;
-  if (persistent_) open(std::string(each_program));
+  if (persistent_) begin_programs(true);
   for (const Inst& i : kernel_.body.insts) {
     if (produced_.contains(&i)) inst(i);
     if (rings_of_loops_.contains(&i)) produce(i);
@@ -155,10 +158,11 @@ void Renderer::begin_producer() {
   close();
   add("return;");
   close();
-  if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ == 2 ? 232 : 152));
+  if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ * sets_ == 2 ? 232 : 152));
   if (!box_stores_.empty()) add("int space = 0;");
   add("int slot = 0;");
   add("u32 phase = 0;");
+  if (sets_ > 1) add("u32 turn_phase = set == 0 ? 1 : 0;");
   shared_end_ = std::string::npos;
 }
 

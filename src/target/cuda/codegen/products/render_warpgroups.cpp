@@ -2,6 +2,8 @@
 // swizzled lines, or A from the registers that another product left.
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "target/cuda/codegen/renderer.h"
 #include "target/cuda/codegen/text/wgmma.h"
 
@@ -13,7 +15,7 @@ namespace {
 struct Matrix {
   int64_t panels = 1, groups = 0;  // between panels, and between groups of eight lines
   int lines = 1;                   // their width, as descriptors have it
-  std::string step;                // of 16 elements of k, as text of `k`
+  std::string step;                // of 32 bytes along k, as text of `k`
   int64_t block = 0;               // between 64 rows of A
 };
 
@@ -33,8 +35,9 @@ Matrix matrix_of(const Operand& x) {
 
 /// Returns the type by which kernels choose a form of `wgmma`.
 std::string tag_of(const Wgmma& f) {
-  return fmt::format("Wgmma<{}, {}, {}, {}>", f.operands == bfloat16 ? "Bf16" : "F16", f.columns, f.a_m_major,
-                     f.b_n_major);
+  std::string operands = operand_name(f);
+  operands[0] = static_cast<char>(std::toupper(operands[0]));
+  return fmt::format("Wgmma<{}, {}, {}, {}>", operands, f.columns, f.a_m_major, f.b_n_major);
 }
 
 /// Returns the definition of `wgmma` for one form.
@@ -90,7 +93,7 @@ void Renderer::product_by_warpgroups(const Product& p) {
     for (const Operand* x : {&p.a, &p.b})
       if (x->ahead) add(fmt::format("barrier_wait({}, phase);", full(*x, "slot")));
   if (p.a.in_registers) registers_of_a(p);
-  const int64_t fragments = p.layout.row_fragments(), steps = type(p.dot->args[0]).dims[1] / 16;
+  const int64_t fragments = p.layout.row_fragments(), steps = type(p.dot->args[0]).dims[1] * p.a.dtype.size() / 32;
   std::string left = "x[k][i]";
   if (!p.a.in_registers) {
     const int64_t block = matrix_of(p.a).block * 16;

@@ -371,12 +371,20 @@ template <int Threads>
 FN void meet_first() {
   asm volatile("bar.sync 1, %0;" : : "n"(Threads) : "memory");
 }
+// The barrier of a set of warpgroups that have a program of their own.
+template <int Threads>
+FN void meet_set(int set) {
+  asm volatile("bar.sync %0, %1;" : : "r"(1 + set), "n"(Threads) : "memory");
+}
 // An instruction of a warpgroup: 64 rows, Columns columns; which operands are not contiguous along k. Sources define
 // `wgmma` for the forms that they use: c = a b, plus c where `more` is not 0, of a matrix or of registers and a matrix.
 template <class Type, int Columns, bool A, bool B>
 struct Wgmma {};
 struct Bf16 {};
 struct F16 {};
+struct Tf32 {};
+struct E4m3 {};
+struct E5m2 {};
 // A matrix in shared memory (PTX ISA, wgmma): where it begins, and in units of 16 bytes how far apart panels and groups
 // of eight lines are; lines of 128 (1), 64 (2) or 32 bytes (3), swizzled.
 FN u64 matrix_at(u32 at, u32 panels, u32 groups, u32 lines) {

@@ -5,7 +5,13 @@
 namespace weft::target::cuda {
 
 const char* operand_name(const Wgmma& form) {
-  return form.operands == float32 ? "tf32" : form.operands == bfloat16 ? "bf16" : "f16";
+  switch (form.operands) {
+    case Dtype::Val::float32: return "tf32";
+    case Dtype::Val::bfloat16: return "bf16";
+    case Dtype::Val::float8_e4m3: return "e4m3";
+    case Dtype::Val::float8_e5m2: return "e5m2";
+    default: return "f16";
+  }
 }
 
 std::string wgmma_statement(const Wgmma& form, const std::function<std::string(int64_t)>& sum) {
@@ -15,11 +21,11 @@ std::string wgmma_statement(const Wgmma& form, const std::function<std::string(i
     registers += fmt::format("{}%{}", r ? ", " : "", r);
     operands += fmt::format("{}\"+f\"({})", r ? ", " : "", sum(r));
   }
-  const bool tf32 = form.operands == float32, in_registers = form.a_in_registers;
+  const bool halves = form.operands.size() == 2, in_registers = form.a_in_registers;
   const std::string a = in_registers ? fmt::format("{{%{}, %{}, %{}, %{}}}", n, n + 1, n + 2, n + 3)
                                      : fmt::format("%{}", n),
                     inputs = in_registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))";
-  const std::string major = tf32           ? ""
+  const std::string major = !halves        ? ""
                             : in_registers ? fmt::format(", {:d}", form.b_n_major)
                                            : fmt::format(", {:d}, {:d}", form.a_m_major, form.b_n_major);
   const int64_t b = n + (in_registers ? 4 : 1);
@@ -27,8 +33,8 @@ std::string wgmma_statement(const Wgmma& form, const std::function<std::string(i
       "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{}, 0; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} "
       "{{{}}}, {}, %{}, p, 1, 1{};}}\"\n               : {}\n               : {}, \"l\"(b), \"r\"(accumulate) : "
       "\"memory\");\n",
-      b + 1, form.columns, tf32 ? 8 : 16, operand_name(form), operand_name(form), registers, a, b, major, operands,
-      inputs);
+      b + 1, form.columns, 32 / form.operands.size(), operand_name(form), operand_name(form), registers, a, b, major,
+      operands, inputs);
 }
 
 std::string wgmma_function(const Wgmma& form, int64_t accumulators) {

@@ -11,7 +11,8 @@ namespace weft::target::cuda {
 
 /// One instruction of a warpgroup: 64 x `columns` float32 sums from operands in shared memory, A also from registers.
 struct Wgmma {
-  Dtype operands = bfloat16;                  // bfloat16, float16 (k = 16) or float32 (k = 8, as TF32)
+  // bfloat16 or float16 (k = 16), float32 (k = 8, of which TF32's bits are read), float8_e4m3 or float8_e5m2 (k = 32).
+  Dtype operands = bfloat16;
   int64_t columns = 256;                      // a multiple of 8 up to 256
   bool a_m_major = false, b_n_major = false;  // 16-bit operands that are not contiguous along k
   bool a_in_registers = false;                // 16 bits: A is four registers a thread

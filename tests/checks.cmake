@@ -7,7 +7,7 @@ set(checks ${CMAKE_CURRENT_SOURCE_DIR}/checks)
 function(weft_check name timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout}
-    ENVIRONMENT "OMP_WAIT_POLICY=passive;WEFT_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache")
+    ENVIRONMENT "${WEFT_TEST_ENVIRONMENT};${WEFT_TEST_CACHE}")
 endfunction()
 
 # What scripts/test builds under a sanitizer: all that the tests run, and nothing else.

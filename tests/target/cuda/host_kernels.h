@@ -83,9 +83,10 @@ class HostKernels {
       out << "#include \"compiler/host_cuda/shim.h\"\n" << further_builtins << prelude_for_host();
       for (size_t k = 0; k < cases.size(); ++k) out << source(cases[k].kernel, k, variant, features);
     }
-    // Fibers jump from stack to stack, which the checked longjmp of hardened systems takes for an error.
+    // Compiling takes longer than running, so that nothing is optimised. Fibers jump from stack to stack, which the
+    // checked longjmp of hardened systems takes for an error.
     const std::string command = fmt::format(
-        "g++ -std=c++20 -O1 -U_FORTIFY_SOURCE -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{0}/tests "
+        "g++ -std=c++20 -O0 -U_FORTIFY_SOURCE -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I{0}/tests "
         "-I{0}/src -I{0}/include -o {1}.so {1}.cpp 2>{1}.log",
         WEFT_SOURCE_DIR, file);
     if (std::system(command.c_str()) != 0) {

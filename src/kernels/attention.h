@@ -70,9 +70,11 @@ struct AttentionLimits {
   int64_t cores = 0;
 };
 
-/// Rows that a program, and an iteration of its loop, take.
+/// Rows that a program, and an iteration of its loop, take. `keys_first`: tiles of scores are [keys, queries]. CPUs
+/// have what a loop keeps in columns: it is packed once, and the forward kernel's softmax works across rows.
 struct AttentionBlocks {
   int64_t queries = 0, keys = 0;
+  bool keys_first = false;
   friend bool operator==(const AttentionBlocks&, const AttentionBlocks&) = default;
 };
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits);

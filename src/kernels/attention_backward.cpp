@@ -33,18 +33,20 @@ template <class T>
 void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
   const Attention& a = f.a;
   const int64_t n = blocks.queries;
-  const auto q = f.rows<T>(a.q, first, n, a.queries, a.width), g = f.rows<T>(a.g, first, n, a.queries, a.value_width);
-  const auto lse = k::col(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e),
-             delta = k::col(f.entries(a.delta, first, n, a.queries, 0));
+  const bool left = !blocks.keys_first;
+  const auto q = kept_operand<T>(f.rows<T>(a.q, first, n, a.queries, a.width), left),
+             g = kept_operand<T>(f.rows<T>(a.g, first, n, a.queries, a.value_width), left);
+  const auto lse = of_queries(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e, blocks.keys_first),
+             delta = of_queries(f.entries(a.delta, first, n, a.queries, 0), blocks.keys_first);
   k::Mut sum = k::zeros<float>({n, padded_width(a.width)});
   const auto add = [&](bool bounded) {
     return [&, bounded](Index at) {
-      const ScoreBlock block{first, at, blocks, false, bounded};
+      const ScoreBlock block{first, at, blocks, blocks.keys_first, bounded};
       const auto keys = f.rows<T>(a.k, at, blocks.keys, a.keys, a.width),
                  values = f.rows<T>(a.v, at, blocks.keys, a.keys, a.value_width);
-      const Scores s = multiplied<T>(a, q, k::trans(keys)), dp = multiplied<T>(a, g, k::trans(values));
-      const Scores ds = cotangent_of(f, s, probabilities(f, s, lse, block) * (dp - delta), block);
-      sum = multiplied<T>(a, k::cast<T>(ds), keys, sum.get());
+      const Scores s = row_products<T>(a, q, keys, left), dp = row_products<T>(a, g, values, left);
+      const auto ds = k::cast<T>(cotangent_of(f, s, probabilities(f, s, lse, block) * (dp - delta), block));
+      sum = multiplied<T>(a, left ? ds : k::trans(ds), keys, sum.get());
     };
   };
   const KeyRange range = keys_seen(a, first, blocks);
@@ -59,27 +61,34 @@ struct KeySums {
   bool to_queries = false;
 };
 
+/// What a program keeps of its keys: rows of keys, and keys and values as products of scores take them.
 template <class T>
-void add_queries(const AttentionFrame& f, const k::Tile<T, 2>& keys, const k::Tile<T, 2>& values, KeySums& sums,
-                 const ScoreBlock& block) {
+struct KeptKeys {
+  k::Tile<T, 2> rows, keys, values;
+};
+
+template <class T>
+void add_queries(const AttentionFrame& f, const KeptKeys<T>& own, KeySums& sums, const ScoreBlock& block) {
   const Attention& a = f.a;
   const int64_t n = block.size.queries;
+  const bool left = block.keys_first;
   const auto q = f.rows<T>(a.q, block.query, n, a.queries, a.width),
              g = f.rows<T>(a.g, block.query, n, a.queries, a.value_width);
   // Queries behind the last one see nothing: their sum is infinite.
-  const auto lse = k::row(f.entries(a.lse, block.query, n, a.queries, INFINITY) * log2_e);
-  const Scores s = multiplied<T>(a, keys, k::trans(q));
+  const auto lse = of_queries(f.entries(a.lse, block.query, n, a.queries, INFINITY) * log2_e, left);
+  const auto keys_first = [&](const k::Tile<T, 2>& tile) { return left ? tile : k::trans(tile); };
+  const Scores s = row_products<T>(a, own.keys, q, left);
   // Both products of scores come first: tensor cores have the second one to do while exponentials are computed.
-  const Scores dp = a.dk ? multiplied<T>(a, values, k::trans(g)) : Scores();
+  const Scores dp = a.dk ? row_products<T>(a, own.values, g, left) : Scores();
   const Scores p = probabilities(f, s, lse, block);
-  if (a.dv) sums.v = multiplied<T>(a, k::cast<T>(p), g, sums.v.get());
+  if (a.dv) sums.v = multiplied<T>(a, keys_first(k::cast<T>(p)), g, sums.v.get());
   if (!a.dk) return;
-  const auto delta = k::row(f.entries(a.delta, block.query, n, a.queries, 0));
+  const auto delta = of_queries(f.entries(a.delta, block.query, n, a.queries, 0), left);
   const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
-  sums.k = multiplied<T>(a, ds, q, sums.k.get());
+  sums.k = multiplied<T>(a, keys_first(ds), q, sums.k.get());
   if (!sums.to_queries) return;
   const auto sum = f.rows<float>(a.dq, block.query, n, a.queries, a.width);
-  f.store<float>(a.dq, block.query, a.queries, a.width, multiplied<T>(a, k::trans(ds), keys, sum));
+  f.store<float>(a.dq, block.query, a.queries, a.width, multiplied<T>(a, left ? k::trans(ds) : ds, own.rows, sum));
 }
 
 /// Whether programs sum over a batch axis: what they write is the same for all of its indices.
@@ -105,13 +114,14 @@ template <class T>
 void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, bool to_queries = false) {
   const Attention& a = f.a;
   // Keys and values are those of index 0 along axes that are summed over, for which queries differ.
-  const auto own = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
+  const auto rows = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
              values = f.rows<T>(a.v, first, blocks.keys, a.keys, a.value_width);
+  const KeptKeys<T> own{rows, kept_operand<T>(rows, blocks.keys_first), kept_operand<T>(values, blocks.keys_first)};
   KeySums sums{k::zeros<float>({blocks.keys, a.dk ? padded_width(a.width) : 1}),
                k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1}), to_queries};
   const QueryRange range = queries_seeing(a, first, blocks);
   const auto add = [&](bool bounded) {
-    return [&, bounded](Index at) { add_queries<T>(f, own, values, sums, {at, first, blocks, true, bounded}); };
+    return [&, bounded](Index at) { add_queries<T>(f, own, sums, {at, first, blocks, blocks.keys_first, bounded}); };
   };
   each_summed(f, 0, [&] {
     if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), blocks.queries, add(true));

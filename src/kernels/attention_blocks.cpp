@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t most_registers = 210;       // of a thread, for accumulators and an operand made of them
 constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
 constexpr int64_t rows_of_core = 64;          // of a CPU: the tiles of a block stay in its L2 cache
+constexpr int64_t queries_of_core = 32;       // of the forward kernel, which causal masks hide less of
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
 struct Footprint {
@@ -49,13 +50,14 @@ std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& l
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] = largest(a, limits, a.queries, {.sums = v, .stays = w, .copied = w + v});
+  if (limits.cores > 0) return {std::min(queries_of_core, rows), step, true};
   return rows > 0 ? AttentionBlocks{rows, step} : AttentionBlocks{32, 32};
 }
 
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] = largest(a, limits, a.queries, {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
-  return rows > 0 ? AttentionBlocks{rows, step} : AttentionBlocks{32, 32};
+  return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
 }
 
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv) {
@@ -63,8 +65,8 @@ AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, b
   const auto [rows, step] =
       largest(a, limits, a.keys,
               {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v});
-  if (rows == 0) return dk && dv ? AttentionBlocks{0, 0} : AttentionBlocks{32, 32};
-  return {step, rows};
+  if (rows == 0) return dk && dv ? AttentionBlocks{0, 0, true} : AttentionBlocks{32, 32, true};
+  return {step, rows, limits.cores == 0};
 }
 
 }  // namespace weft::kernels

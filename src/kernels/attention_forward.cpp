@@ -21,32 +21,41 @@ struct Rows {
 template <class T>
 void add_keys(const AttentionFrame& f, const k::Tile<T, 2>& queries, Rows& rows, const ScoreBlock& block) {
   const Attention& a = f.a;
+  const bool keys_first = block.keys_first;
+  const int along_keys = keys_first ? 0 : 1;
   const auto keys = f.rows<T>(a.k, block.key, block.size.keys, a.keys, a.width);
-  const Scores t = logits_of(f, multiplied<T>(a, queries, k::trans(keys)), block);
+  const Scores t = logits_of(f, row_products<T>(a, queries, keys, !keys_first), block);
   const double exponent = exponent_of(a);
-  const auto larger = k::maximum(rows.most, k::max(t, 1) * exponent);
+  const auto larger = k::maximum(rows.most, k::max(t, along_keys) * exponent);
   // Where no key was seen, exponentials are 0 and not NaN.
   const k::Tile<float, 1> base = may_hide_rows(a) ? k::where(larger == -INFINITY, 0.0, larger) : larger;
-  const auto p = k::exp2(k::fma(t, exponent, -k::col(base)));
+  const auto p = k::exp2(k::fma(t, exponent, -of_queries(base, keys_first)));
   const auto shrink = k::exp2(rows.most - base);
-  rows.total = rows.total * shrink + k::sum(p, 1);
+  rows.total = rows.total * shrink + k::sum(p, along_keys);
   const auto values = f.rows<T>(a.v, block.key, block.size.keys, a.keys, a.value_width);
-  rows.sum = rows.sum * k::col(shrink) + multiplied<T>(a, k::cast<T>(p), values);
+  const Scores before = rows.sum * k::col(shrink);
+  if (keys_first) rows.sum = multiplied<T>(a, k::trans(k::cast<T>(p)), values, before);
+  else rows.sum = before + multiplied<T>(a, k::cast<T>(p), values);
   rows.most = larger;
 }
 
 template <class T>
 void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
   const Attention& a = f.a;
-  const auto queries = f.rows<T>(a.q, first, blocks.queries, a.queries, a.width);
+  const auto queries = kept_operand<T>(f.rows<T>(a.q, first, blocks.queries, a.queries, a.width), !blocks.keys_first);
   Rows rows{k::full<float>({blocks.queries}, -INFINITY), k::zeros<float>({blocks.queries}),
             k::zeros<float>({blocks.queries, padded_width(a.value_width)})};
   const KeyRange range = keys_seen(a, first, blocks);
-  const auto add = [&](bool bounded) {
-    return [&, bounded](Index at) { add_keys<T>(f, queries, rows, {first, at, blocks, false, bounded}); };
+  // Where some keys are hidden, blocks of as many keys as queries leave out most of them.
+  AttentionBlocks edge = blocks;
+  if (blocks.keys_first && blocks.keys % blocks.queries == 0) edge.keys = blocks.queries;
+  const auto add = [&](const AttentionBlocks& size, bool bounded) {
+    return [&, size, bounded](Index at) {
+      add_keys<T>(f, queries, rows, {first, at, size, blocks.keys_first, bounded});
+    };
   };
-  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(false));
-  if (range.any_bounded) k::loop(range.whole, range.end, blocks.keys, add(true));
+  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(blocks, false));
+  if (range.any_bounded) k::loop(range.whole, range.end, edge.keys, add(edge, true));
   const k::Tile<float, 1> total = rows.total.get();
   const auto nothing = total == 0.0;
   const auto share = 1.0f / k::where(nothing, 1.0, total);

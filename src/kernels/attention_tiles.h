@@ -100,6 +100,23 @@ k::Tile<float, 2> multiplied(const Attention& a, const k::Tile<T, 2>& x, const k
   return k::Tile<float, 2>(k::dot(x.any(), y.any(), c.any(), a.tf32 ? k::Precision::tf32 : k::Precision::exact));
 }
 
+/// Returns an operand that a loop keeps as products of scores take it: its rows on the left, or turned on the right,
+/// where CPUs pack it once.
+template <class T>
+k::Tile<T, 2> kept_operand(const k::Tile<T, 2>& rows, bool left) {
+  return left ? rows : k::trans(rows);
+}
+/// Returns the products of the rows of what a loop keeps with those of a block: [kept, others], or [others, kept] where
+/// it is on the right.
+template <class T>
+k::Tile<float, 2> row_products(const Attention& a, const k::Tile<T, 2>& kept, const k::Tile<T, 2>& others, bool left) {
+  return left ? multiplied<T>(a, kept, k::trans(others)) : multiplied<T>(a, others, kept);
+}
+/// Returns entries of queries, which broadcast to a tile of scores.
+inline k::Tile<float, 2> of_queries(const k::Tile<float, 1>& entries, bool keys_first) {
+  return keys_first ? k::row(entries) : k::col(entries);
+}
+
 /// The keys that queries `first` to `first + count - 1` see: from `begin` on, all of them up to `whole`, some of them
 /// up to `end`. `begin` and `whole` are multiples of `block`.
 struct KeyRange {

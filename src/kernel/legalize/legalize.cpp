@@ -386,6 +386,7 @@ void Legalizer::loop(const Inst& inst) {
   const std::span<const Value> initial = std::span(inst.args).subspan(3);
   const std::vector<Ref> buffers = carried_buffers(initial);
   const Block& body = inst.blocks[0];
+  pack_invariant(body);
   const std::vector<Value> arguments(body.arguments.begin() + 1, body.arguments.end());
   const std::vector<Value> last =
       b_.loop(scalar(inst.args[0]), scalar(inst.args[1]), scalar(inst.args[2]),

@@ -112,6 +112,9 @@ class Legalizer {
   // product.cpp: dots
   struct Panels;
   void dot(const Inst& inst);
+  Panels panels(const Inst& inst) const;
+  void pack_invariant(const Block& body);
+  std::optional<View> packed_before(const Inst& inst) const;
   std::vector<Value> parts(const Panels& p, Value v, bool right);
   bool may_overwrite(Value v) const;
   void pack_left(const Panels& p);
@@ -146,6 +149,7 @@ class Legalizer {
   struct Frame {
     std::map<std::tuple<Value, size_t, std::vector<Value>, Value, int64_t>, Value> chunks;
     std::map<std::pair<ScalarOp, std::vector<Value>>, Value> scalars;
+    std::map<std::pair<Value, DotPrecision>, View> panels;  // of right operands, by their value in the source
   };
   std::vector<Frame> frames_ = std::vector<Frame>(1);
   std::set<std::pair<Value, Value>> below_;           // (index, limit): the index is below it

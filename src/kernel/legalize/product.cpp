@@ -2,6 +2,9 @@
 // packed into panels of columns, and tiles of the result that fill the registers run through k. Each element is one
 // chain of fused multiply-adds over ascending k.
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "kernel/legalize/legalizer.h"
@@ -9,9 +12,18 @@
 namespace weft::kernel {
 namespace {
 
-constexpr int64_t unroll = 4;         // steps of k in the innermost loop
-constexpr int64_t near_bytes = 1024;  // between rows of an operand that is read where it lies
-constexpr int64_t packed_rows = 8;    // rows of the right operand that are packed at once
+constexpr int64_t unroll = 4;               // steps of k in the innermost loop
+constexpr int64_t near_bytes = 1024;        // between rows of an operand that is read where it lies
+constexpr int64_t packed_rows = 8;          // rows of the right operand that are packed at once
+constexpr int64_t near_operand = 32 << 10;  // bytes, over all rows, of a right operand that is read where it lies
+
+void add_defined(const Block& block, std::set<Value>& out) {
+  out.insert(block.arguments.begin(), block.arguments.end());
+  for (const Inst& inst : block.insts) {
+    out.insert(inst.results.begin(), inst.results.end());
+    for (const Block& inner : inst.blocks) add_defined(inner, out);
+  }
+}
 
 }  // namespace
 
@@ -48,13 +60,51 @@ bool Legalizer::may_overwrite(Value v) const {
   return carried != carried_.end() && carried->second == block_ && uses_[static_cast<size_t>(v)] == 1;
 }
 
-void Legalizer::dot(const Inst& inst) {
+Legalizer::Panels Legalizer::panels(const Inst& inst) const {
   const Type &a = type(inst.args[0]), &c = inst.type;
   const size_t rank = c.dims.size();
   Panels p{.inst = inst, .dtype = c.dtype, .m = c.dims[rank - 2], .n = c.dims[rank - 1], .k = a.dims[rank - 1]};
   p.times = inst.precision == DotPrecision::tf32x3 ? 3 : 1;
   p.lanes = 2 * registers_.bytes / c.dtype.size();
   p.rows = registers_.count >= 32 ? 12 : 6;
+  // Rows of a tile of the result read the right operand once each: where several do, rows that lie far apart are
+  // packed.
+  const auto& right = held(inst.args[1]).view;
+  const bool as_it_lies = right && right->whole() && right->strides.back() == 1 && right->dtype == c.dtype;
+  p.packed = !as_it_lies || inst.precision != DotPrecision::exact ||
+             (p.m > p.rows && p.k * right->strides[rank - 2] * c.dtype.size() > near_operand);
+  return p;
+}
+
+/// Packs the right operands of the products in a loop that are the same in all of its iterations.
+void Legalizer::pack_invariant(const Block& body) {
+  std::set<Value> inside;
+  add_defined(body, inside);
+  const std::function<void(const Block&)> pack = [&](const Block& block) {
+    for (const Inst& inst : block.insts) {
+      if (inst.op == Op::loop) pack(inst.blocks[0]);
+      if (inst.op != Op::dot || inst.type.dims.size() != 2 || inside.contains(inst.args[1])) continue;
+      Panels p = panels(inst);
+      if (!p.packed || packed_before(inst)) continue;
+      p.right = scratch(p.dtype, {p.k * p.times, p.n});
+      pack_right(p);
+      frames_.back().panels[{inst.args[1], inst.precision}] = p.right;
+    }
+  };
+  pack(body);
+}
+
+/// Returns the panels of a right operand that were packed before the loop around a product.
+std::optional<View> Legalizer::packed_before(const Inst& inst) const {
+  for (const Frame& f : frames_)
+    if (const auto found = f.panels.find({inst.args[1], inst.precision}); found != f.panels.end()) return found->second;
+  return std::nullopt;
+}
+
+void Legalizer::dot(const Inst& inst) {
+  const Type& c = inst.type;
+  const size_t rank = c.dims.size();
+  Panels p = panels(inst);
   p.to = may_overwrite(inst.args[2]) ? *held(inst.args[2]).view : scratch(c.dtype, c.dims);
   const Held& sum = held(inst.args[2]);
   const bool splat = sum.inst && sum.inst->op == Op::constant;
@@ -62,16 +112,14 @@ void Legalizer::dot(const Inst& inst) {
     store_to(inst.args[2], p.to);
     held(inst.args[2]).view = p.to;
   }
-  const auto& right = held(inst.args[1]).view;
-  p.packed = p.m > p.rows || !right || !right->whole() || right->strides.back() != 1 || !(right->dtype == c.dtype) ||
-             inst.precision != DotPrecision::exact;
   const auto& left = held(inst.args[0]).view;
   // Each panel of columns reads all of the left operand: rows that lie far apart are packed if several do.
   const bool near_rows = p.n <= 2 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
   const bool direct =
       left && left->whole() && left->dtype == c.dtype && near_rows && inst.precision == DotPrecision::exact;
   p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});
-  p.right = p.packed ? scratch(c.dtype, {p.k * p.times, p.n}) : *right;
+  const std::optional<View> before = packed_before(inst);
+  p.right = !p.packed ? *held(inst.args[1]).view : before ? *before : scratch(c.dtype, {p.k * p.times, p.n});
   const std::function<void()> nest = [&] {
     if (p.batch.size() + 2 < rank)
       return each(index(0), index(c.dims[p.batch.size()]), 1, [&](Value i) {
@@ -80,7 +128,7 @@ void Legalizer::dot(const Inst& inst) {
         p.batch.pop_back();
       });
     if (!direct) pack_left(p);
-    if (p.packed) pack_right(p);
+    if (p.packed && !before) pack_right(p);
     multiply(p, direct, splat);
   };
   nest();

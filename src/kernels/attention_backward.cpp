@@ -39,19 +39,20 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const auto lse = of_queries(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e, blocks.keys_first),
              delta = of_queries(f.entries(a.delta, first, n, a.queries, 0), blocks.keys_first);
   k::Mut sum = k::zeros<float>({n, padded_width(a.width)});
-  const auto add = [&](bool bounded) {
+  const AttentionBlocks edge = edge_of_keys(blocks);
+  const auto add = [&](const AttentionBlocks& size, bool bounded) {
     return [&, bounded](Index at) {
-      const ScoreBlock block{first, at, blocks, blocks.keys_first, bounded};
-      const auto keys = f.rows<T>(a.k, at, blocks.keys, a.keys, a.width),
-                 values = f.rows<T>(a.v, at, blocks.keys, a.keys, a.value_width);
+      const ScoreBlock block{first, at, size, blocks.keys_first, bounded};
+      const auto keys = f.rows<T>(a.k, at, size.keys, a.keys, a.width),
+                 values = f.rows<T>(a.v, at, size.keys, a.keys, a.value_width);
       const Scores s = row_products<T>(a, q, keys, left), dp = row_products<T>(a, g, values, left);
       const auto ds = k::cast<T>(cotangent_of(f, s, probabilities(f, s, lse, block) * (dp - delta), block));
       sum = multiplied<T>(a, left ? ds : k::trans(ds), keys, sum.get());
     };
   };
   const KeyRange range = keys_seen(a, first, blocks);
-  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(false));
-  if (range.any_bounded) k::loop(range.whole, range.end, blocks.keys, add(true));
+  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(blocks, false));
+  if (range.any_bounded) k::loop(range.whole, range.end, edge.keys, add(edge, true));
   f.store<T>(a.dq, first, a.queries, a.width, sum * a.scale);
 }
 
@@ -120,12 +121,13 @@ void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, 
   KeySums sums{k::zeros<float>({blocks.keys, a.dk ? padded_width(a.width) : 1}),
                k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1}), to_queries};
   const QueryRange range = queries_seeing(a, first, blocks);
-  const auto add = [&](bool bounded) {
-    return [&, bounded](Index at) { add_queries<T>(f, own, sums, {at, first, blocks, blocks.keys_first, bounded}); };
+  const AttentionBlocks edge = edge_of_queries(blocks);
+  const auto add = [&](const AttentionBlocks& size, bool bounded) {
+    return [&, bounded](Index at) { add_queries<T>(f, own, sums, {at, first, size, blocks.keys_first, bounded}); };
   };
   each_summed(f, 0, [&] {
-    if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), blocks.queries, add(true));
-    if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(false));
+    if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), edge.queries, add(edge, true));
+    if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(blocks, false));
   });
   if (a.dk) f.store<T>(a.dk, first, a.keys, a.width, sums.k * a.scale);
   if (a.dv) f.store<T>(a.dv, first, a.keys, a.value_width, sums.v.get());

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t most_registers = 210;       // of a thread, for accumulators and an operand made of them
 constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
-constexpr int64_t rows_of_core = 64;          // of a CPU: the tiles of a block stay in its L2 cache
-constexpr int64_t queries_of_core = 32;       // of the forward kernel, which causal masks hide less of
+// Of a CPU: the tiles of a block stay in its L2 cache, and the rows that a program keeps are lanes of a few registers.
+constexpr int64_t kept_of_core = 32, step_of_core = 64;
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
 struct Footprint {
@@ -36,7 +36,7 @@ bool by_tensor_cores(const Attention& a) { return a.dtype.size() == 2 || a.tf32;
 std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& limits, int64_t rows, Footprint f) {
   if (limits.cores > 0) {
     const int64_t others = a.queries + a.keys - rows;
-    return {std::min(rows_of_core, padded_width(rows)), std::min(rows_of_core, padded_width(others))};
+    return {std::min(kept_of_core, padded_width(rows)), std::min(step_of_core, padded_width(others))};
   }
   if (!by_tensor_cores(a)) return {32, 32};
   for (f.rows = rows <= 64 ? 64 : 128; f.rows >= 32; f.rows /= 2)
@@ -50,8 +50,7 @@ std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& l
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] = largest(a, limits, a.queries, {.sums = v, .stays = w, .copied = w + v});
-  if (limits.cores > 0) return {std::min(queries_of_core, rows), step, true};
-  return rows > 0 ? AttentionBlocks{rows, step} : AttentionBlocks{32, 32};
+  return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
 }
 
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {

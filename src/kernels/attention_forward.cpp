@@ -46,11 +46,9 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   Rows rows{k::full<float>({blocks.queries}, -INFINITY), k::zeros<float>({blocks.queries}),
             k::zeros<float>({blocks.queries, padded_width(a.value_width)})};
   const KeyRange range = keys_seen(a, first, blocks);
-  // Where some keys are hidden, blocks of as many keys as queries leave out most of them.
-  AttentionBlocks edge = blocks;
-  if (blocks.keys_first && blocks.keys % blocks.queries == 0) edge.keys = blocks.queries;
+  const AttentionBlocks edge = edge_of_keys(blocks);
   const auto add = [&](const AttentionBlocks& size, bool bounded) {
-    return [&, size, bounded](Index at) {
+    return [&, bounded](Index at) {
       add_keys<T>(f, queries, rows, {first, at, size, blocks.keys_first, bounded});
     };
   };

@@ -175,11 +175,11 @@ KeyRange keys_seen(const Attention& a, const Index& first, const AttentionBlocks
 }
 
 QueryRange queries_seeing(const Attention& a, const Index& first, const AttentionBlocks& blocks) {
-  const int64_t block = blocks.queries;
+  const int64_t block = blocks.queries, edge = edge_of_queries(blocks).queries;
   const Index none = 0, queries = a.queries, last = first + (blocks.keys - 1);
   QueryRange out{none, none, queries, true, false};
   if (a.after != Attention::all) {
-    out.begin = k::floordiv(k::maximum(first - a.after, 0), block) * block;
+    out.begin = k::floordiv(k::maximum(first - a.after, 0), edge) * edge;
     out.whole = k::floordiv(k::maximum(last - a.after, 0) + (block - 1), block) * block;
     out.any_bounded = true;
   }

@@ -117,6 +117,16 @@ inline k::Tile<float, 2> of_queries(const k::Tile<float, 1>& entries, bool keys_
   return keys_first ? k::row(entries) : k::col(entries);
 }
 
+/// Returns the blocks of a CPU's loop where some keys are hidden from some queries: square ones leave out most of those.
+inline AttentionBlocks edge_of_keys(AttentionBlocks blocks) {  // of a loop over keys
+  if (blocks.keys_first && blocks.keys % blocks.queries == 0) blocks.keys = blocks.queries;
+  return blocks;
+}
+inline AttentionBlocks edge_of_queries(AttentionBlocks blocks) {  // of a loop over queries
+  if (!blocks.keys_first && blocks.queries % blocks.keys == 0) blocks.queries = blocks.keys;
+  return blocks;
+}
+
 /// The keys that queries `first` to `first + count - 1` see: from `begin` on, all of them up to `whole`, some of them
 /// up to `end`. `begin` and `whole` are multiples of `block`.
 struct KeyRange {
@@ -124,7 +134,8 @@ struct KeyRange {
   bool any_whole = false, any_bounded = false;
 };
 KeyRange keys_seen(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
-/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`.
+/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`. `begin`
+/// is a multiple of the block at the edge.
 struct QueryRange {
   k::Index begin, whole, end;
   bool any_whole = false, any_bounded = false;

@@ -56,10 +56,8 @@ bool takes_single_query(const graph::Node& region) {
 
 namespace {
 
-/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and on CPUs whose
-/// registers do not hold its tiles.
+/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and float32 on CPUs.
 bool runs_tiled(Dtype t, const target::Machine& machine, const Numerics& numerics) {
-  if (machine.holds_attention_tiles()) return false;
   if (!machine.simt) return t == float32;
   return t.size() == 2 || (t == float32 && numerics.tf32);
 }

@@ -165,7 +165,7 @@ void Legalizer::lazy(const Inst& inst) {
               .streaming = inst.streaming};
     for (size_t k = 1; k < inst.args.size(); ++k) view.limits.push_back(scalar(inst.args[k]));
     held(v).view = view;
-    if (!is_lazy(from_, inst)) {  // memory that may change: as it is now
+    if (!is_lazy(from_, inst) && !is_continued(inst)) {  // memory that may change: as it is now
       const View copy = scratch(view.dtype, view.dims);
       store_to(v, copy);
       held(v).view = copy;
@@ -207,6 +207,7 @@ void Legalizer::lazy(const Inst& inst) {
 }
 
 void Legalizer::store(const Inst& inst) {
+  if (done_.contains(&inst)) return;
   const Value v = inst.args[0];
   View to{.ref = inst.ref,
           .dtype = type(v).dtype,

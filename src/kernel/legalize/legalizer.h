@@ -117,6 +117,8 @@ class Legalizer {
   std::optional<View> packed_before(const Inst& inst) const;
   std::vector<Value> parts(const Panels& p, Value v, bool right);
   bool may_overwrite(Value v) const;
+  bool is_continued(const Inst& load) const;
+  std::optional<View> stored_next(const Inst& inst);
   void pack_left(const Panels& p);
   void pack_right(const Panels& p);
   void multiply(const Panels& p, bool direct, bool splat);
@@ -144,6 +146,7 @@ class Legalizer {
   std::vector<Held> held_;                 // by value of the source
   std::vector<int> uses_;                  // by value of the source: instructions that read it
   const Block* block_ = nullptr;           // that is being rewritten
+  std::set<const Inst*> done_;             // stores whose value was computed where they store it
   std::map<Value, const Block*> carried_;  // tiles that the loop around a block carries into it
   /// What is known within an open block of the new kernel.
   struct Frame {

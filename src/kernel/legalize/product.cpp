@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "kernel/legalize/legalizer.h"
+#include "kernel/op_info.h"
 
 namespace weft::kernel {
 namespace {
@@ -60,6 +61,39 @@ bool Legalizer::may_overwrite(Value v) const {
   return carried != carried_.end() && carried->second == block_ && uses_[static_cast<size_t>(v)] == 1;
 }
 
+/// Returns whether a product continues the sum that an instruction loads, and nothing is stored before it does.
+bool Legalizer::is_continued(const Inst& load) const {
+  if (load.type.rank() != 2 || uses_[static_cast<size_t>(load.results[0])] != 1) return false;
+  for (const Inst* next = &load + 1; next != block_->insts.data() + block_->insts.size(); ++next) {
+    if (next->op == Op::dot && next->args[2] == load.results[0]) return true;
+    const Access access = info(next->op).access;
+    if (access == Access::writes || access == Access::updates || !next->blocks.empty()) return false;
+  }
+  return false;
+}
+
+/// Returns where a product is stored if nothing but the store reads it and nothing else happens before, and lets that
+/// store pass. A sum that is continued elsewhere in the same memory is read before it may be overwritten.
+std::optional<View> Legalizer::stored_next(const Inst& inst) {
+  const Value v = inst.results[0];
+  if (inst.type.rank() != 2 || uses_[static_cast<size_t>(v)] != 1) return std::nullopt;
+  const Inst *next = &inst + 1, *const end = block_->insts.data() + block_->insts.size();
+  const auto is_number = [&](const Inst& i) {
+    return (i.op == Op::scalar || i.op == Op::constant || i.op == Op::cast) && type(i.results[0]).rank() == 0;
+  };
+  for (; next != end && is_number(*next); ++next) scalar_inst(*next);
+  if (next == end || next->op != Op::store || next->args[0] != v || next->strides.back() != 1 ||
+      std::any_of(next->args.begin() + 2, next->args.end(), [](Value limit) { return limit != no_value; }))
+    return std::nullopt;
+  View to{.ref = next->ref, .dtype = inst.type.dtype, .offset = scalar(next->args[1]), .dims = inst.type.dims,
+          .strides = next->strides};
+  to.limits.assign(to.dims.size(), no_value);
+  const auto& sum = held(inst.args[2]).view;
+  if (sum && sum->ref == to.ref && (sum->offset != to.offset || sum->strides != to.strides)) return std::nullopt;
+  done_.insert(next);
+  return to;
+}
+
 Legalizer::Panels Legalizer::panels(const Inst& inst) const {
   const Type &a = type(inst.args[0]), &c = inst.type;
   const size_t rank = c.dims.size();
@@ -105,7 +139,9 @@ void Legalizer::dot(const Inst& inst) {
   const Type& c = inst.type;
   const size_t rank = c.dims.size();
   Panels p = panels(inst);
-  p.to = may_overwrite(inst.args[2]) ? *held(inst.args[2]).view : scratch(c.dtype, c.dims);
+  std::optional<View> to = stored_next(inst);
+  if (!to && may_overwrite(inst.args[2])) to = held(inst.args[2]).view;
+  p.to = to ? *to : scratch(c.dtype, c.dims);
   const Held& sum = held(inst.args[2]);
   const bool splat = sum.inst && sum.inst->op == Op::constant;
   if (!splat && !(sum.view && sum.view->whole() && sum.view->strides.back() == 1)) {

@@ -48,9 +48,7 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const KeyRange range = keys_seen(a, first, blocks);
   const AttentionBlocks edge = edge_of_keys(blocks);
   const auto add = [&](const AttentionBlocks& size, bool bounded) {
-    return [&, bounded](Index at) {
-      add_keys<T>(f, queries, rows, {first, at, size, blocks.keys_first, bounded});
-    };
+    return [&, bounded](Index at) { add_keys<T>(f, queries, rows, {first, at, size, blocks.keys_first, bounded}); };
   };
   if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(blocks, false));
   if (range.any_bounded) k::loop(range.whole, range.end, edge.keys, add(edge, true));

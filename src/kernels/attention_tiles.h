@@ -117,7 +117,8 @@ inline k::Tile<float, 2> of_queries(const k::Tile<float, 1>& entries, bool keys_
   return keys_first ? k::row(entries) : k::col(entries);
 }
 
-/// Returns the blocks of a CPU's loop where some keys are hidden from some queries: square ones leave out most of those.
+/// Returns the blocks of a CPU's loop where some keys are hidden from some queries: square ones leave out most of
+/// those.
 inline AttentionBlocks edge_of_keys(AttentionBlocks blocks) {  // of a loop over keys
   if (blocks.keys_first && blocks.keys % blocks.queries == 0) blocks.keys = blocks.queries;
   return blocks;
@@ -134,8 +135,8 @@ struct KeyRange {
   bool any_whole = false, any_bounded = false;
 };
 KeyRange keys_seen(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
-/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`. `begin`
-/// is a multiple of the block at the edge.
+/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`.
+/// `begin` is a multiple of the block at the edge.
 struct QueryRange {
   k::Index begin, whole, end;
   bool any_whole = false, any_bounded = false;

@@ -85,7 +85,10 @@ std::optional<View> Legalizer::stored_next(const Inst& inst) {
   if (next == end || next->op != Op::store || next->args[0] != v || next->strides.back() != 1 ||
       std::any_of(next->args.begin() + 2, next->args.end(), [](Value limit) { return limit != no_value; }))
     return std::nullopt;
-  View to{.ref = next->ref, .dtype = inst.type.dtype, .offset = scalar(next->args[1]), .dims = inst.type.dims,
+  View to{.ref = next->ref,
+          .dtype = inst.type.dtype,
+          .offset = scalar(next->args[1]),
+          .dims = inst.type.dims,
           .strides = next->strides};
   to.limits.assign(to.dims.size(), no_value);
   const auto& sum = held(inst.args[2]).view;

@@ -49,6 +49,7 @@ struct Attention {
   static constexpr int64_t all = std::numeric_limits<int64_t>::max();
   Dtype dtype = bfloat16;  // float16, bfloat16 or float32
   bool tf32 = false;       // products of float32 round their operands
+  bool widened = false;    // 16-bit operands are widened, and scores are not rounded to their dtype: of CPUs
   std::vector<int64_t> batch;
   int64_t queries = 0, keys = 0, width = 0, value_width = 0;
   double scale = 1;
@@ -96,8 +97,8 @@ AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blo
 /// Writes those of dk and dv that are present. What has stride 0 along a batch axis is summed over it.
 AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks);
 
-/// Writes dq, dk and dv of float32, all of them: a program has all queries and keys of a batch index, and adds to dq in
-/// memory. Five products where the two kernels above take seven, in fewer programs.
+/// Writes dq, dk and dv, all of them: a program has all queries and keys of a batch index, and the sums of dq in
+/// scratch. Five products where the two kernels above take seven, in fewer programs.
 AttentionKernel attention_together(const Attention& a, const AttentionBlocks& blocks);
 
 /// Returns all kernels of the derivative in their order: delta, then those of the cotangents that are present.

@@ -53,13 +53,45 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const KeyRange range = keys_seen(a, first, blocks);
   if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(blocks, false));
   if (range.any_bounded) k::loop(range.whole, range.end, edge.keys, add(edge, true));
-  f.store<T>(a.dq, first, a.queries, a.width, sum * a.scale);
+  f.store(a.dq, first, a.queries, a.width, sum * a.scale);
 }
 
-/// The sums of a block of keys. `to_queries`: dQ is added to in memory.
+/// Whether programs sum over a batch axis: what they write is the same for all of its indices.
+bool summed(const Attention& a, size_t axis) {
+  const AttentionArray& x = a.dk ? a.dk : a.dv;
+  return a.batch[axis] > 1 && x.batch[axis] == 0;
+}
+
+/// The sums of dQ in scratch: of all queries, and all indices along the axes that a program sums over.
+class QuerySums {
+ public:
+  QuerySums(const AttentionFrame& frame, const AttentionBlocks& blocks) : f_(frame) {
+    std::vector<int64_t> dims;
+    for (size_t axis = 0; axis < f_.a.batch.size(); ++axis)
+      if (summed(f_.a, axis)) dims.push_back(f_.a.batch[axis]);
+    dims.push_back(k::cdiv(f_.a.queries, blocks.queries) * blocks.queries), dims.push_back(padded_width(f_.a.width));
+    sums_ = k::scratch(float32, dims);
+  }
+  Scores load(const Index& first, int64_t count) const { return Scores(k::load(sums_, spans(first, count))); }
+  void store(const Index& first, const Scores& tile) const { k::store(sums_, spans(first, tile.dim(0)), tile.any()); }
+
+ private:
+  std::vector<k::Span> spans(const Index& first, int64_t count) const {
+    std::vector<k::Span> out;
+    for (size_t axis = 0; axis < f_.a.batch.size(); ++axis)
+      if (summed(f_.a, axis)) out.push_back({.start = f_.batch[axis].any(), .squeezed = true});
+    out.push_back({.start = first.any(), .size = count}), out.push_back({.size = padded_width(f_.a.width)});
+    return out;
+  }
+
+  const AttentionFrame& f_;
+  k::AnyRef sums_;
+};
+
+/// The sums of a block of keys. `queries`: those of dQ, which are added to; null: none.
 struct KeySums {
   k::Mut<float, 2> k, v;
-  bool to_queries = false;
+  const QuerySums* queries = nullptr;
 };
 
 /// What a program keeps of its keys: rows of keys, and keys and values as products of scores take them.
@@ -87,15 +119,9 @@ void add_queries(const AttentionFrame& f, const KeptKeys<T>& own, KeySums& sums,
   const auto delta = of_queries(f.entries(a.delta, block.query, n, a.queries, 0), left);
   const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
   sums.k = multiplied<T>(a, keys_first(ds), q, sums.k.get());
-  if (!sums.to_queries) return;
-  const auto sum = f.rows<float>(a.dq, block.query, n, a.queries, a.width);
-  f.store<float>(a.dq, block.query, a.queries, a.width, multiplied<T>(a, left ? k::trans(ds) : ds, own.rows, sum));
-}
-
-/// Whether programs sum over a batch axis: what they write is the same for all of its indices.
-bool summed(const Attention& a, size_t axis) {
-  const AttentionArray& x = a.dk ? a.dk : a.dv;
-  return a.batch[axis] > 1 && x.batch[axis] == 0;
+  if (!sums.queries) return;
+  const Scores sum = sums.queries->load(block.query, n);
+  sums.queries->store(block.query, multiplied<T>(a, left ? k::trans(ds) : ds, own.rows, sum));
 }
 
 /// Calls body for each index along the axes that are summed over.
@@ -112,7 +138,7 @@ void each_summed(AttentionFrame& f, size_t axis, const std::function<void()>& bo
 }
 
 template <class T>
-void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, bool to_queries = false) {
+void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, const QuerySums* to_queries = nullptr) {
   const Attention& a = f.a;
   // Keys and values are those of index 0 along axes that are summed over, for which queries differ.
   const auto rows = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
@@ -129,24 +155,22 @@ void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, 
     if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), edge.queries, add(edge, true));
     if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(blocks, false));
   });
-  if (a.dk) f.store<T>(a.dk, first, a.keys, a.width, sums.k * a.scale);
-  if (a.dv) f.store<T>(a.dv, first, a.keys, a.value_width, sums.v.get());
+  if (a.dk) f.store(a.dk, first, a.keys, a.width, sums.k * a.scale);
+  if (a.dv) f.store(a.dv, first, a.keys, a.value_width, sums.v.get());
 }
 
 /// All cotangents of one batch index.
+template <class T>
 void together(AttentionFrame& f, const AttentionBlocks& blocks) {
   const Attention& a = f.a;
+  const QuerySums sums(f, blocks);
+  const int64_t n = blocks.queries;
   const auto each_query = [&](const std::function<void(const Index&)>& body) {
-    each_summed(f, 0, [&] { k::loop(0, a.queries, blocks.queries, [&](Index first) { body(first); }); });
+    each_summed(f, 0, [&] { k::loop(0, a.queries, n, [&](Index first) { body(first); }); });
   };
-  each_query([&](const Index& first) {
-    f.store<float>(a.dq, first, a.queries, a.width, k::zeros<float>({blocks.queries, padded_width(a.width)}));
-  });
-  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<float>(f, first, blocks, true); });
-  each_query([&](const Index& first) {
-    const auto sum = f.rows<float>(a.dq, first, blocks.queries, a.queries, a.width);
-    f.store<float>(a.dq, first, a.queries, a.width, sum * a.scale);
-  });
+  each_query([&](const Index& first) { sums.store(first, k::zeros<float>({n, padded_width(a.width)})); });
+  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<T>(f, first, blocks, &sums); });
+  each_query([&](const Index& first) { f.store(a.dq, first, a.queries, a.width, sums.load(first, n) * a.scale); });
 }
 
 template <class T>
@@ -170,7 +194,7 @@ AttentionKernel attention_delta(const Attention& a) {
                    [&](std::span<const k::AnyRef> refs) {
                      const AttentionFrame f(a, params, refs, batch_ids(a));
                      const Index first = k::program_id(static_cast<int>(a.batch.size())) * rows;
-                     with_element(a.dtype, [&]<class T>() { deltas<T>(f, first, rows); });
+                     with_element(a, [&]<class T>() { deltas<T>(f, first, rows); });
                    }),
           params.buffers()};
 }
@@ -188,7 +212,7 @@ AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blo
                      const AttentionFrame f(a, params, refs, batch_ids(a));
                      const Index number = k::program_id(static_cast<int>(a.batch.size()));
                      const Index block = a.after == Attention::all ? number : count - 1 - number;
-                     with_element(a.dtype, [&]<class T>() { queries<T>(f, block * blocks.queries, blocks); });
+                     with_element(a, [&]<class T>() { queries<T>(f, block * blocks.queries, blocks); });
                    }),
           params.buffers()};
 }
@@ -204,7 +228,7 @@ k::Grid batches(const Attention& a) {
 
 /// Returns whether a CPU computes all cotangents in one kernel: there is a batch index for each of its cores.
 bool is_together(const Attention& a, const AttentionLimits& limits) {
-  if (limits.cores == 0 || !a.dq || !a.dk || !a.dv || a.dtype != float32 || a.dq.dtype != float32) return false;
+  if (limits.cores == 0 || !a.dq || !a.dk || !a.dv) return false;
   int64_t programs = 1;
   for (size_t axis = 0; axis < a.batch.size(); ++axis) programs *= summed(a, axis) ? 1 : a.batch[axis];
   return programs >= limits.cores;
@@ -214,15 +238,15 @@ bool is_together(const Attention& a, const AttentionLimits& limits) {
 
 AttentionKernel attention_together(const Attention& a, const AttentionBlocks& blocks) {
   check_attention(a, "attention_together");
-  if (!a.dq || !a.dk || !a.dv || a.dtype != float32)
-    throw_invalid("attention_together", "it writes dq, dk and dv of float32: use attention_queries and attention_keys");
+  if (!a.dq || !a.dk || !a.dv)
+    throw_invalid("attention_together", "it writes dq, dk and dv: use attention_queries and attention_keys");
   Uses uses{{&a.dq, a.queries, a.width, true}, {&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
   return {k::trace("attention_together", params.params(), batches(a),
                    [&](std::span<const k::AnyRef> refs) {
                      AttentionFrame f(a, params, refs, batch_ids(a));
-                     together(f, blocks);
+                     with_element(a, [&]<class T>() { together<T>(f, blocks); });
                    }),
           params.buffers()};
 }
@@ -238,7 +262,7 @@ AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks
                    [&](std::span<const k::AnyRef> refs) {
                      AttentionFrame f(a, params, refs, batch_ids(a));
                      const Index first = k::program_id(static_cast<int>(a.batch.size())) * blocks.keys;
-                     with_element(a.dtype, [&]<class T>() { keys<T>(f, first, blocks); });
+                     with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
                    }),
           params.buffers()};
 }

@@ -55,7 +55,7 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const k::Tile<float, 1> total = rows.total.get();
   const auto nothing = total == 0.0;
   const auto share = 1.0f / k::where(nothing, 1.0, total);
-  if (a.o) f.store<T>(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
+  if (a.o) f.store(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
   if (a.lse)
     f.store_entries(a.lse, first, a.queries, k::where(nothing, INFINITY, (rows.most + k::log2(total)) * (1 / log2_e)));
 }
@@ -80,7 +80,7 @@ AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blo
                      // Of causal attention the long rows come first.
                      const Index block = a.after == Attention::all ? number : count - 1 - number;
                      const AttentionFrame f(a, params, refs, batch_ids(a));
-                     with_element(a.dtype, [&]<class T>() { forward<T>(f, block * blocks.queries, blocks); });
+                     with_element(a, [&]<class T>() { forward<T>(f, block * blocks.queries, blocks); });
                    }),
           params.buffers()};
 }

@@ -48,12 +48,12 @@ class AttentionFrame {
   template <class T>
   k::Tile<T, 2> rows(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
                      int64_t columns) const {
-    return k::Tile<T, 2>(k::load(view(x, total, columns), spans(first, count, columns)));
+    return k::Tile<T, 2>(
+        k::cast(k::load(view(x, total, columns), spans(first, count, columns)), k::detail::dtype_of<T>()));
   }
-  template <class T>
   void store(const AttentionArray& x, const k::Index& first, int64_t total, int64_t columns,
              const k::Tile<float, 2>& tile) const {
-    k::store(view(x, total, columns), spans(first, tile.dim(0), columns), k::cast<T>(tile).any());
+    k::store(view(x, total, columns), spans(first, tile.dim(0), columns), k::cast(tile.any(), x.dtype));
   }
   /// Returns entries of rows, `other` where there are none.
   k::Tile<float, 1> entries(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
@@ -143,11 +143,11 @@ struct QueryRange {
 };
 QueryRange queries_seeing(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
 
-/// Calls f<T>() for the C++ type of a dtype.
+/// Calls f<T>() for the C++ type of the operands of products.
 template <class F>
-auto with_element(Dtype t, const F& f) {
-  if (t == bfloat16) return f.template operator()<k::bf16>();
-  if (t == float16) return f.template operator()<k::f16>();
+auto with_element(const Attention& a, const F& f) {
+  if (a.dtype == bfloat16 && !a.widened) return f.template operator()<k::bf16>();
+  if (a.dtype == float16 && !a.widened) return f.template operator()<k::f16>();
   return f.template operator()<float>();
 }
 

@@ -11,6 +11,8 @@ namespace weft::kernel {
 void Legalizer::in_frame(const std::function<void()>& body) {
   frames_.emplace_back();
   body();
+  auto& stored = frames_.back().put_away;
+  for (size_t k = stored.size(); k-- > 0;) held(stored[k].first).view = stored[k].second;
   frames_.pop_back();
 }
 

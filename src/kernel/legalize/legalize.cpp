@@ -362,7 +362,7 @@ void Legalizer::next_tiles(const std::vector<Value>& next, const std::vector<Ref
     if (reads(next[k], buffers[k], true)) {
       const View aside = scratch(type(next[k]).dtype, type(next[k]).dims);
       store_to(next[k], aside);
-      held(next[k]).view = aside;
+      keep(next[k], aside);
     }
     left.push_back(k);
   }
@@ -375,7 +375,7 @@ void Legalizer::next_tiles(const std::vector<Value>& next, const std::vector<Ref
       const Value v = next[left[0]];
       const View aside = scratch(type(v).dtype, type(v).dims);
       store_to(v, aside);
-      held(v).view = aside;
+      keep(v, aside);
       continue;
     }
     store_to(next[*free], target(*free));

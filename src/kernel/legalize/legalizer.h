@@ -94,6 +94,7 @@ class Legalizer {
   View scratch(Dtype dtype, const Dims& dims);
   const View& stored(Value v);
   const View& stored_whole(Value v);
+  void keep(Value v, const View& view);
   void store_to(Value v, const View& to);
   std::optional<View> moved(const Inst& inst, const View& from);
   bool keeps_chunks(const Inst& inst) const;
@@ -152,7 +153,8 @@ class Legalizer {
   struct Frame {
     std::map<std::tuple<Value, size_t, std::vector<Value>, Value, int64_t>, Value> chunks;
     std::map<std::pair<ScalarOp, std::vector<Value>>, Value> scalars;
-    std::map<std::pair<Value, DotPrecision>, View> panels;  // of right operands, by their value in the source
+    std::map<std::pair<Value, DotPrecision>, View> panels;        // of right operands, by their value in the source
+    std::vector<std::pair<Value, std::optional<View>>> put_away;  // values stored in the block, and where they were
   };
   std::vector<Frame> frames_ = std::vector<Frame>(1);
   std::set<std::pair<Value, Value>> below_;           // (index, limit): the index is below it

@@ -147,6 +147,7 @@ void Legalizer::dot(const Inst& inst) {
   p.to = to ? *to : scratch(c.dtype, c.dims);
   const Held& sum = held(inst.args[2]);
   const bool splat = sum.inst && sum.inst->op == Op::constant;
+  const std::optional<View> sum_view = sum.view;
   if (!splat && !(sum.view && sum.view->whole() && sum.view->strides.back() == 1)) {
     store_to(inst.args[2], p.to);
     held(inst.args[2]).view = p.to;
@@ -171,6 +172,7 @@ void Legalizer::dot(const Inst& inst) {
     multiply(p, direct, splat);
   };
   nest();
+  held(inst.args[2]).view = sum_view;
   held(inst.results[0]).view = p.to;
 }
 

@@ -25,13 +25,19 @@ void Legalizer::store_to(Value v, const View& to) {
   each_chunk(type(v).dims, {}, [&](const Chunk& at) { write(to, at, value(v, at)); });
 }
 
+/// Lets a value lie in memory as long as the block that is being made is open: behind it, it may not have run.
+void Legalizer::keep(Value v, const View& view) {
+  frames_.back().put_away.emplace_back(v, held(v).view);
+  held(v).view = view;
+}
+
 /// Returns a value as a tile in memory; computes it into scratch if it is not there yet.
 const View& Legalizer::stored(Value v) {
   Held& h = held(v);
   if (!h.view) {
     const View to = scratch(type(v).dtype, type(v).dims);
     store_to(v, to);
-    held(v).view = to;
+    keep(v, to);
   }
   return *held(v).view;
 }
@@ -41,7 +47,7 @@ const View& Legalizer::stored_whole(Value v) {
   if (const auto& view = held(v).view; view && !view->whole()) {
     const View to = scratch(type(v).dtype, type(v).dims);
     store_to(v, to);
-    held(v).view = to;
+    keep(v, to);
   }
   return stored(v);
 }

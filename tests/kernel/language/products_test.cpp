@@ -116,3 +116,28 @@ TEST_CASE("a product that continues a sum of other rows is not stored before tha
       });
   test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 6));
 }
+
+TEST_CASE("a tile that a loop puts into memory is computed again behind it: the loop may not run") {
+  const k::Program program =
+      k::trace("behind", {in({32, 32}), in({32, 32}), in_out({64, 32})}, {2}, [](std::span<const AnyRef> r) {
+        const k::In<float, 2> a(r[0]), b(r[1]);
+        const k::InOut<float, 2> c(r[2]);
+        const k::Tile<float, 2> twice = b(k::all, k::all).load() * 2.0f;
+        k::Mut sum = k::zeros<float>({32, 32});
+        k::loop(0, k::program_id(0), 1,
+                [&](k::Index) { sum = k::dot(a(k::all, k::all).load(), k::trans(twice), sum.get()); });
+        c(k::block(k::program_id(0), 32), k::all) = sum + k::dot(a(k::all, k::all).load(), k::trans(twice));
+      });
+  test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 7));
+}
+
+TEST_CASE("a computed sum that a product continues is read behind it as it was") {
+  const k::Program program =
+      k::trace("both", {in({32, 32}), in({32, 32}), in_out({32, 32})}, {1}, [](std::span<const AnyRef> r) {
+        const k::In<float, 2> a(r[0]), b(r[1]);
+        const k::InOut<float, 2> c(r[2]);
+        const k::Tile<float, 2> before = b(k::all, k::all).load() * 2.0f;
+        c(k::all, k::all) = before * k::dot(a(k::all, k::all).load(), b(k::all, k::all).load(), before);
+      });
+  test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 8));
+}

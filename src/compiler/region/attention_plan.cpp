@@ -56,9 +56,10 @@ bool takes_single_query(const graph::Node& region) {
 
 namespace {
 
-/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and float32 on CPUs.
+/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and on CPUs, where those
+/// of lower/attention are faster for 16-bit floats if they are there.
 bool runs_tiled(Dtype t, const target::Machine& machine, const Numerics& numerics) {
-  if (!machine.simt) return t == float32;
+  if (!machine.simt) return t == float32 || !machine.holds_attention_tiles();
   return t.size() == 2 || (t == float32 && numerics.tf32);
 }
 

@@ -155,9 +155,16 @@ void Legalizer::dot(const Inst& inst) {
   const auto& left = held(inst.args[0]).view;
   // Each panel of columns reads all of the left operand: rows that lie far apart are packed if several do.
   const bool near_rows = p.n <= 2 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
-  const bool direct =
-      left && left->whole() && left->dtype == c.dtype && near_rows && inst.precision == DotPrecision::exact;
-  p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});
+  const bool exact = inst.precision == DotPrecision::exact;
+  bool direct = left && left->whole() && left->dtype == c.dtype && near_rows && exact;
+  if (!direct && exact && rank == 2) {  // a copy by rows, which other products read as well
+    const View copy = scratch(c.dtype, type(inst.args[0]).dims);
+    each_chunk(copy.dims, {}, [&](const Chunk& at) { write(copy, at, b_.cast(value(inst.args[0], at), c.dtype)); });
+    if (type(inst.args[0]).dtype == c.dtype) keep(inst.args[0], copy);
+    p.left = copy, direct = true;
+  } else {
+    p.left = direct ? *left : scratch(c.dtype, {p.m, p.k * p.times});
+  }
   const std::optional<View> before = packed_before(inst);
   p.right = !p.packed ? *held(inst.args[1]).view : before ? *before : scratch(c.dtype, {p.k * p.times, p.n});
   const std::function<void()> nest = [&] {

@@ -1,5 +1,5 @@
-// Attention as GPUs without a library run it, and CPUs with few registers: by the kernels of src/kernels, on arrays as
-// they lie, without matrices of scores; against the region's meaning in float64.
+// Attention as GPUs without a library run it, and CPUs: by the kernels of src/kernels, on arrays as they lie, without
+// matrices of scores; against the region's meaning in float64.
 #include <random>
 
 #include "compiler/simt_target.h"
@@ -20,14 +20,16 @@ class TiledTarget final : public test::SimtTarget {
   std::string fingerprint() const override { return "tiled " + test::SimtTarget::fingerprint(); }
 };
 
-/// A CPU with 16 vector registers, whatever the one here has.
-class FewRegistersTarget final : public test::SimtTarget {
+/// A CPU with some vector registers and cores, whatever the one here has.
+class CpuLikeTarget final : public test::SimtTarget {
  public:
-  explicit FewRegistersTarget(int64_t cores) {
+  CpuLikeTarget(int64_t registers, int64_t cores) {
     machine_ = target::cpu().machine();
-    machine_.vector_registers = 16, machine_.processors = cores;
+    machine_.vector_registers = registers, machine_.processors = cores;
   }
-  std::string fingerprint() const override { return "few registers, " + std::to_string(machine_.processors); }
+  std::string fingerprint() const override {
+    return fmt::format("{} registers, {} cores", machine_.vector_registers, machine_.processors);
+  }
 };
 
 struct Sizes {
@@ -130,24 +132,26 @@ TEST_CASE("GPUs without a library compute attention and its gradients by their o
     }
 }
 
-TEST_CASE("CPUs with few vector registers compute attention of float32 by the same kernels") {
-  for (const int64_t cores : {1, 64}) {
-    FewRegistersTarget target(cores);
+TEST_CASE("CPUs compute attention of float32 by the same kernels, with few vector registers 16-bit floats as well") {
+  for (const auto& [registers, cores] : {std::pair<int64_t, int64_t>{16, 1}, {16, 64}, {32, 1}, {32, 64}}) {
+    CpuLikeTarget target(registers, cores);
     for (const Sizes& s : {Sizes{}, Sizes{.rows = 33, .keys = 50}, Sizes{.kv_heads = 2, .causal = false},
                            Sizes{.rows = 130, .keys = 130, .width = 24}, Sizes{.causal = false, .mask = bool_},
-                           Sizes{.rows = 36, .keys = 45, .mask = float32}}) {
-      CAPTURE(s.rows);
-      CAPTURE(s.keys);
-      CAPTURE(s.kv_heads);
-      CAPTURE(cores);
-      const auto program = compiler::build({layer(s, float32, true), {}, {}}, target);
-      INFO(program->print("plan"));
-      CHECK(program->print("plan").find("attention_vjp") != std::string::npos);
-      CHECK(distance(*program, s, float32, true) < 2e-5);
-      CHECK(distance(*compiler::build({layer(s, float32, false), {}, {}}, target), s, float32, false) < 2e-5);
-    }
-    const auto low = compiler::build({layer({}, bfloat16, false), {}, {}}, target);
-    CHECK(low->print("plan").find("attention") == std::string::npos);
+                           Sizes{.rows = 36, .keys = 45, .mask = float32}})
+      for (const auto& [dtype, bound] : {std::pair{float32, 2e-5}, {bfloat16, 1.6e-2}}) {
+        if (dtype == bfloat16 && registers > 16) continue;  // the attention class
+        CAPTURE(s.rows);
+        CAPTURE(s.keys);
+        CAPTURE(s.kv_heads);
+        CAPTURE(registers);
+        CAPTURE(cores);
+        CAPTURE(dtype_name(dtype));
+        const auto program = compiler::build({layer(s, dtype, true), {}, {}}, target);
+        INFO(program->print("plan"));
+        CHECK(program->print("plan").find("attention_vjp") != std::string::npos);
+        CHECK(distance(*program, s, dtype, true) < bound);
+        CHECK(distance(*compiler::build({layer(s, dtype, false), {}, {}}, target), s, dtype, false) < bound);
+      }
   }
 }
 

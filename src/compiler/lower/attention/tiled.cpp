@@ -1,5 +1,5 @@
-// Attention by the kernels of src/kernels, on the arrays of a plan as they lie: on GPUs, and on CPUs with few
-// registers.
+// Attention by the kernels of src/kernels, on the arrays of a plan as they lie: on GPUs, and on CPUs where lengths are
+// static.
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +15,7 @@ class TiledAttention {
  public:
   TiledAttention(const LowerContext& cx, const AttentionPlan& plan, const Numerics& numerics) : cx_(cx), plan_(plan) {
     a_.dtype = plan.q.dtype, a_.tf32 = plan.q.dtype == float32 && numerics.tf32;
+    a_.widened = !cx.target.machine().simt;
     a_.batch = plan.batch;
     a_.queries = plan.tq.bound(), a_.keys = plan.tk.bound();
     a_.width = plan.width, a_.value_width = plan.value_width;

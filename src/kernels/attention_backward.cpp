@@ -2,6 +2,7 @@
 // once by rows for dQ and once by columns for dK and dV: so every sum is in one program, in one order.
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "base/error.h"
 #include "kernels/attention.h"
@@ -62,36 +63,51 @@ bool summed(const Attention& a, size_t axis) {
   return a.batch[axis] > 1 && x.batch[axis] == 0;
 }
 
-/// The sums of dQ in scratch: of all queries, and all indices along the axes that a program sums over.
-class QuerySums {
+/// Rows of queries in scratch: of all queries, and all indices along the axes that a program sums over.
+class QueryRows {
  public:
-  QuerySums(const AttentionFrame& frame, const AttentionBlocks& blocks) : f_(frame) {
+  QueryRows(const AttentionFrame& frame, const AttentionBlocks& blocks, int64_t width, Dtype dtype)
+      : f_(frame), width_(padded_width(width)) {
     std::vector<int64_t> dims;
     for (size_t axis = 0; axis < f_.a.batch.size(); ++axis)
       if (summed(f_.a, axis)) dims.push_back(f_.a.batch[axis]);
-    dims.push_back(k::cdiv(f_.a.queries, blocks.queries) * blocks.queries), dims.push_back(padded_width(f_.a.width));
-    sums_ = k::scratch(float32, dims);
+    dims.push_back(k::cdiv(f_.a.queries, blocks.queries) * blocks.queries), dims.push_back(width_);
+    rows_ = k::scratch(dtype, dims);
   }
-  Scores load(const Index& first, int64_t count) const { return Scores(k::load(sums_, spans(first, count))); }
-  void store(const Index& first, const Scores& tile) const { k::store(sums_, spans(first, tile.dim(0)), tile.any()); }
+  template <class T>
+  k::Tile<T, 2> load(const Index& first, int64_t count) const {
+    return k::Tile<T, 2>(k::load(rows_, spans(first, count)));
+  }
+  template <class T>
+  void store(const Index& first, const k::Tile<T, 2>& tile) const {
+    k::store(rows_, spans(first, tile.dim(0)), tile.any());
+  }
 
  private:
   std::vector<k::Span> spans(const Index& first, int64_t count) const {
     std::vector<k::Span> out;
     for (size_t axis = 0; axis < f_.a.batch.size(); ++axis)
       if (summed(f_.a, axis)) out.push_back({.start = f_.batch[axis].any(), .squeezed = true});
-    out.push_back({.start = first.any(), .size = count}), out.push_back({.size = padded_width(f_.a.width)});
+    out.push_back({.start = first.any(), .size = count}), out.push_back({.size = width_});
     return out;
   }
 
   const AttentionFrame& f_;
-  k::AnyRef sums_;
+  int64_t width_;
+  k::AnyRef rows_;
 };
 
-/// The sums of a block of keys. `queries`: those of dQ, which are added to; null: none.
+/// What a program of all queries keeps of them: the sums of dQ, and copies of q and g where they are converted or lie
+/// apart, since all blocks of keys read them.
+struct AllQueries {
+  QueryRows sums;
+  std::optional<QueryRows> q, g;
+};
+
+/// The sums of a block of keys. `queries`: dQ is added to there; null: it is not.
 struct KeySums {
   k::Mut<float, 2> k, v;
-  const QuerySums* queries = nullptr;
+  const AllQueries* queries = nullptr;
 };
 
 /// What a program keeps of its keys: rows of keys, and keys and values as products of scores take them.
@@ -105,8 +121,10 @@ void add_queries(const AttentionFrame& f, const KeptKeys<T>& own, KeySums& sums,
   const Attention& a = f.a;
   const int64_t n = block.size.queries;
   const bool left = block.keys_first;
-  const auto q = f.rows<T>(a.q, block.query, n, a.queries, a.width),
-             g = f.rows<T>(a.g, block.query, n, a.queries, a.value_width);
+  const AllQueries* const all = sums.queries;
+  const auto q = all && all->q ? all->q->load<T>(block.query, n) : f.rows<T>(a.q, block.query, n, a.queries, a.width),
+             g = all && all->g ? all->g->load<T>(block.query, n)
+                               : f.rows<T>(a.g, block.query, n, a.queries, a.value_width);
   // Queries behind the last one see nothing: their sum is infinite.
   const auto lse = of_queries(f.entries(a.lse, block.query, n, a.queries, INFINITY) * log2_e, left);
   const auto keys_first = [&](const k::Tile<T, 2>& tile) { return left ? tile : k::trans(tile); };
@@ -119,9 +137,9 @@ void add_queries(const AttentionFrame& f, const KeptKeys<T>& own, KeySums& sums,
   const auto delta = of_queries(f.entries(a.delta, block.query, n, a.queries, 0), left);
   const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
   sums.k = multiplied<T>(a, keys_first(ds), q, sums.k.get());
-  if (!sums.queries) return;
-  const Scores sum = sums.queries->load(block.query, n);
-  sums.queries->store(block.query, multiplied<T>(a, left ? k::trans(ds) : ds, own.rows, sum));
+  if (!all) return;
+  const Scores sum = all->sums.load<float>(block.query, n);
+  all->sums.store(block.query, multiplied<T>(a, left ? k::trans(ds) : ds, own.rows, sum));
 }
 
 /// Calls body for each index along the axes that are summed over.
@@ -138,7 +156,8 @@ void each_summed(AttentionFrame& f, size_t axis, const std::function<void()>& bo
 }
 
 template <class T>
-void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, const QuerySums* to_queries = nullptr) {
+void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks,
+          const AllQueries* to_queries = nullptr) {
   const Attention& a = f.a;
   // Keys and values are those of index 0 along axes that are summed over, for which queries differ.
   const auto rows = f.rows<T>(a.k, first, blocks.keys, a.keys, a.width),
@@ -163,14 +182,25 @@ void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks, 
 template <class T>
 void together(AttentionFrame& f, const AttentionBlocks& blocks) {
   const Attention& a = f.a;
-  const QuerySums sums(f, blocks);
   const int64_t n = blocks.queries;
+  const Dtype dtype = k::detail::dtype_of<T>();
+  AllQueries all{{f, blocks, a.width, float32}, {}, {}};
+  const auto lies_apart = [&](const AttentionArray& x, int64_t width) {
+    return x.dtype != dtype || x.row != padded_width(width);
+  };
+  if (lies_apart(a.q, a.width)) all.q.emplace(f, blocks, a.width, dtype);
+  if (lies_apart(a.g, a.value_width)) all.g.emplace(f, blocks, a.value_width, dtype);
   const auto each_query = [&](const std::function<void(const Index&)>& body) {
     each_summed(f, 0, [&] { k::loop(0, a.queries, n, [&](Index first) { body(first); }); });
   };
-  each_query([&](const Index& first) { sums.store(first, k::zeros<float>({n, padded_width(a.width)})); });
-  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<T>(f, first, blocks, &sums); });
-  each_query([&](const Index& first) { f.store(a.dq, first, a.queries, a.width, sums.load(first, n) * a.scale); });
+  each_query([&](const Index& first) {
+    all.sums.store(first, k::zeros<float>({n, padded_width(a.width)}));
+    if (all.q) all.q->store(first, f.rows<T>(a.q, first, n, a.queries, a.width));
+    if (all.g) all.g->store(first, f.rows<T>(a.g, first, n, a.queries, a.value_width));
+  });
+  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<T>(f, first, blocks, &all); });
+  each_query(
+      [&](const Index& first) { f.store(a.dq, first, a.queries, a.width, all.sums.load<float>(first, n) * a.scale); });
 }
 
 template <class T>

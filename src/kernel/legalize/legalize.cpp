@@ -145,6 +145,21 @@ std::vector<Value> Legalizer::scalars(const std::vector<Value>& list) const {
   return out;
 }
 
+/// Returns whether scratch stays as an instruction loads it, as long as the block runs that may read it.
+bool Legalizer::stays(const Inst& load) const {
+  if (!is_local(from_, load.ref)) return false;
+  const std::function<bool(const Inst&)> keeps = [&](const Inst& inst) {
+    if (!std::all_of(inst.blocks.begin(), inst.blocks.end(),
+                     [&](const Block& b) { return std::all_of(b.insts.begin(), b.insts.end(), keeps); }))
+      return false;
+    const Access access = info(inst.op).access;
+    if (access == Access::none || access == Access::reads)
+      return !is_asynchronous(inst.op) && !waits_for_programs(inst.op);
+    return (inst.op == Op::store || inst.op == Op::scatter) && inst.ref != load.ref;
+  };
+  return std::all_of(&load + 1, block_->insts.data() + block_->insts.size(), keeps);
+}
+
 /// Keeps an instruction to be computed where its result is read, or stores its result.
 void Legalizer::lazy(const Inst& inst) {
   const Value v = inst.results[0];
@@ -165,7 +180,7 @@ void Legalizer::lazy(const Inst& inst) {
               .streaming = inst.streaming};
     for (size_t k = 1; k < inst.args.size(); ++k) view.limits.push_back(scalar(inst.args[k]));
     held(v).view = view;
-    if (!is_lazy(from_, inst) && !is_continued(inst)) {  // memory that may change: as it is now
+    if (!is_lazy(from_, inst) && !is_continued(inst) && !stays(inst)) {  // memory that may change: as it is now
       const View copy = scratch(view.dtype, view.dims);
       store_to(v, copy);
       held(v).view = copy;

@@ -71,6 +71,7 @@ class Legalizer {
   void count_uses(const Block& b);
   void next_tiles(const std::vector<Value>& next, const std::vector<Ref>& buffers);
   bool reads(Value v, Ref buffer, bool elsewhere) const;
+  bool stays(const Inst& load) const;
 
   // chunks.cpp: loops over chunks, and the value of a chunk
   using Body = std::function<void(const Chunk&)>;

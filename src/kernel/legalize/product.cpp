@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t unroll = 4;               // steps of k in the innermost loop
 constexpr int64_t near_bytes = 1024;        // between rows of an operand that is read where it lies
 constexpr int64_t packed_rows = 8;          // rows of the right operand that are packed at once
+constexpr int64_t few_tiles = 3;            // of rows, for which packing does not pay
 constexpr int64_t near_operand = 32 << 10;  // bytes, over all rows, of a right operand that is read where it lies
 
 void add_defined(const Block& block, std::set<Value>& out) {
@@ -109,7 +110,7 @@ Legalizer::Panels Legalizer::panels(const Inst& inst) const {
   const auto& right = held(inst.args[1]).view;
   const bool as_it_lies = right && right->whole() && right->strides.back() == 1 && right->dtype == c.dtype;
   p.packed = !as_it_lies || inst.precision != DotPrecision::exact ||
-             (p.m > p.rows && p.k * right->strides[rank - 2] * c.dtype.size() > near_operand);
+             (p.m > few_tiles * p.rows && p.k * right->strides[rank - 2] * c.dtype.size() > near_operand);
   return p;
 }
 
@@ -153,7 +154,7 @@ void Legalizer::dot(const Inst& inst) {
     held(inst.args[2]).view = p.to;
   }
   const auto& left = held(inst.args[0]).view;
-  // Each panel of columns reads all of the left operand: rows that lie far apart are packed if several do.
+  // Each panel of columns reads all of the left operand: rows that lie far apart are copied if several do.
   const bool near_rows = p.n <= 2 * p.lanes || (left && left->strides[rank - 2] * c.dtype.size() <= near_bytes);
   const bool exact = inst.precision == DotPrecision::exact;
   bool direct = left && left->whole() && left->dtype == c.dtype && near_rows && exact;

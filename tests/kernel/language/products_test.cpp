@@ -141,3 +141,23 @@ TEST_CASE("a computed sum that a product continues is read behind it as it was")
       });
   test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 8));
 }
+
+TEST_CASE("scratch is read where it lies as long as nothing is stored there") {
+  const auto elements = [](bool overwritten) {
+    const k::Program program =
+        k::trace("scratch", {in({32, 32}), in({32, 32}), in_out({32, 32})}, {1}, [&](std::span<const AnyRef> r) {
+          const k::In<float, 2> a(r[0]), b(r[1]);
+          const k::InOut<float, 2> c(r[2]);
+          const auto rows = k::scratch<float>({32, 32});
+          rows(k::all, k::all) = b(k::all, k::all).load() * 2.0f;
+          k::loop(0, 2, 1, [&](k::Index) {
+            const auto operand = rows(k::all, k::all).load();
+            if (overwritten) rows(k::all, k::all) = k::zeros<float>({32, 32});
+            c(k::all, k::all) += k::dot(a(k::all, k::all).load(), operand);
+          });
+        });
+    test_kernels::compare_rewritten(program, test_kernels::random_arrays(program, 9));
+    return scratch_elements(legal(program));
+  };
+  CHECK(elements(true) == elements(false) + 32 * 32);
+}

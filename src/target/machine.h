@@ -86,8 +86,8 @@ struct Machine {
   /// True if a warp has whole rows of a product of 16-bit floats, as wgmma leaves them. Lowering then computes the
   /// epilogue some columns at a time.
   bool whole_rows_of_products() const { return arch == "sm_90a"; }
-  /// True if attention of many queries keeps its tiles in registers. With 16 vector registers the kernels of
-  /// src/kernels are faster, which keep them in the caches.
+  /// True if the attention class (compiler/lower/attention) keeps its tiles in registers. Float32 of static lengths
+  /// runs by the kernels of src/kernels on all CPUs; with 16 vector registers other dtypes do as well.
   bool holds_attention_tiles() const { return vector_registers >= 32; }
 };
 

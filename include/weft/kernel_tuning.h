@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/api.h"
+#include "weft/schedule/steps.h"
 
 /// Configurations of a kernel: values that its function takes, and how it is launched. `KernelFunction::configs`
 /// (weft/kernel_function.h) gives a kernel several of them, of which the compiler chooses the fastest.
@@ -35,10 +36,13 @@ struct Configured {
   C values = {};
   /// How it is launched.
   LaunchOptions launch = {};
+  /// Steps for its loops and its launch (docs/schedules.md).
+  weft::schedule::Steps steps = {};
 
   Configured() = default;
-  /// Makes a configuration of values, and of launch options where they are given.
-  Configured(C v, LaunchOptions l = {}) : values(std::move(v)), launch(l) {}
+  /// Makes a configuration of values, and of launch options and steps where they are given.
+  Configured(C v, LaunchOptions l = {}, weft::schedule::Steps s = {})
+      : values(std::move(v)), launch(l), steps(std::move(s)) {}
 };
 
 /// What trials and measurements of configurations may take.

@@ -129,7 +129,13 @@ Digest digest(const Kernel& kernel) {
   if (k.ordered) h.text("ordered");
   if (k.cluster > 0) h.text("clusters").number(k.cluster);
   if (k.launch != LaunchOptions{})
-    h.text("launch").number(k.launch.warps).number(k.launch.stages).number(k.launch.cluster).number(k.launch.registers);
+    h.text("launch")
+        .number(k.launch.warps)
+        .number(k.launch.stages)
+        .number(k.launch.cluster)
+        .number(k.launch.registers)
+        .number(k.launch.specialize)
+        .number(k.launch.persistent);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

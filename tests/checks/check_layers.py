@@ -45,9 +45,9 @@ FOLDERS = {
     "target/cuda": [["driver"], ["codegen/text"], ["codegen"], ["codegen/general"], ["codegen/products"],
                     ["handwritten/convolution"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
-    "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["schedule/steps"], ["fusion"], ["lower"],
-                 ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["pipeline.*"],
-                 ["program"], ["eager"]],
+    "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["schedule/steps"],
+                 ["fusion"], ["lower"], ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"],
+                 ["pipeline.*"], ["program"], ["eager"]],
     "array": [[""], ["ops", "routines"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}

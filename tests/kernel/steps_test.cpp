@@ -66,14 +66,16 @@ TEST_CASE("steps are built by functions and read from text alike") {
                           .tile("m", "n", 128, 256, {"mo", "no", "mi", "ni"});
   const Steps read = parse(
       "fuse({d0, d1}, rows); bind(rows, program)  # whole rows\n"
-      "  split( r0,64 ,{step,lane} )\n\n unroll(step);;vectorize(lane)\npad(d2, 96); tile({m, n}, 128, 256, {mo, no, mi, "
+      "  split( r0,64 ,{step,lane} )\n\n unroll(step);;vectorize(lane)\npad(d2, 96); tile({m, n}, 128, 256, {mo, no, "
+      "mi, "
       "ni})");
   CHECK(built == read);
   CHECK(schedule::hash(built) == schedule::hash(read));
   CHECK(std::hash<Steps>()(built) != std::hash<Steps>()(built.guard()));
-  CHECK(to_string(built) ==
-        "fuse({d0, d1}, rows); bind(rows, program); split(r0, 64, {step, lane}); unroll(step); vectorize(lane); pad(d2, "
-        "96); tile({m, n}, 128, 256, {mo, no, mi, ni})");
+  CHECK(
+      to_string(built) ==
+      "fuse({d0, d1}, rows); bind(rows, program); split(r0, 64, {step, lane}); unroll(step); vectorize(lane); pad(d2, "
+      "96); tile({m, n}, 128, 256, {mo, no, mi, ni})");
   CHECK(parse("").empty());
   CHECK(parse("inline()") == Steps().inlined());
   CHECK(parse("fuse({}, one)") == Steps().fuse({}, "one"));
@@ -99,8 +101,9 @@ TEST_CASE("any list of steps is read back from its text") {
 
 TEST_CASE("a text that is no list of steps is refused where it is wrong") {
   const auto why = [](const char* text) { return error_of([&] { parse(text); }); };
-  CHECK(why("splat(d0, 4, {a, b})").starts_with("[schedule] line 1, column 1: there is no step 'splat': the steps are "
-                                                "split, fuse, "));
+  CHECK(why("splat(d0, 4, {a, b})")
+            .starts_with("[schedule] line 1, column 1: there is no step 'splat': the steps are "
+                         "split, fuse, "));
   CHECK(why("guard(); split(d0 4, {a, b})") == "[schedule] line 1, column 19: expected ',', got '4,'");
   CHECK(why("split(d0, four, {a, b})") == "[schedule] line 1, column 11: expected a number, got 'four,'");
   CHECK(why("guard()\nsplit(d0, 4, {a, b)") == "[schedule] line 2, column 19: expected ',' or '}', got ')'");
@@ -118,12 +121,14 @@ TEST_CASE("a text that is no list of steps is refused where it is wrong") {
 }
 
 TEST_CASE("the functions refuse what the text refuses") {
-  CHECK(error_of([] { Steps().split("d 0", 4, {"a", "b"}); }) ==
-        "[schedule] split takes names of letters, digits and '_', got 'd 0'");
+  CHECK(error_of([] {
+          Steps().split("d 0", 4, {"a", "b"});
+        }) == "[schedule] split takes names of letters, digits and '_', got 'd 0'");
   CHECK(error_of([] { Steps().bind("d0", "thread"); }) ==
         "[schedule] bind knows no 'thread': give one of program cluster warp serial lane");
-  CHECK(error_of([] { Steps().tile("m", "n", 16, -1, {"a", "b", "c", "d"}); }) ==
-        "[schedule] tile takes numbers from 1 on, got -1");
+  CHECK(error_of([] {
+          Steps().tile("m", "n", 16, -1, {"a", "b", "c", "d"});
+        }) == "[schedule] tile takes numbers from 1 on, got -1");
   CHECK(error_of([] { Steps({Step{static_cast<Kind>(200)}}); }) == "[schedule] a step has no kind of the list");
   CHECK(error_of([] { Steps({Step{Kind::guard, {"d0"}}}); }) == "[schedule] guard takes 0 names of axes, got 1");
 }

@@ -145,7 +145,9 @@ WEFT_API size_t hash(const Steps& steps);
 
 }  // namespace weft::schedule
 
+/// The hash of lists of steps, for unordered containers.
 template <>
 struct std::hash<weft::schedule::Steps> {
+  /// Returns weft::schedule::hash.
   size_t operator()(const weft::schedule::Steps& steps) const { return weft::schedule::hash(steps); }
 };

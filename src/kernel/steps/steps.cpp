@@ -96,8 +96,8 @@ std::string fault_of(const Step& step) {
   const size_t single = count_of(row.form, 'a'), several = count_of(row.form, 'A');
   const size_t least = single + row.least_axes * several, most = single + row.most_axes * several;
   if (step.axes.size() < least || step.axes.size() > most)
-    return wants(fmt::format("takes {}{} names of axes, got {}", least, least == most ? "" : " or more",
-                             step.axes.size()));
+    return wants(
+        fmt::format("takes {}{} names of axes, got {}", least, least == most ? "" : " or more", step.axes.size()));
   if (step.numbers.size() != count_of(row.form, 'n'))
     return wants(fmt::format("takes {} numbers, got {}", count_of(row.form, 'n'), step.numbers.size()));
   for (const int64_t n : step.numbers)
@@ -145,9 +145,7 @@ Steps Steps::bind(const std::string& axis, const std::string& level) const {
 }
 Steps Steps::vectorize(const std::string& axis) const { return with(*this, {Kind::vectorize, {axis}}); }
 Steps Steps::unroll(const std::string& axis) const { return with(*this, {Kind::unroll, {axis}}); }
-Steps Steps::pad(const std::string& axis, int64_t extent) const {
-  return with(*this, {Kind::pad, {axis}, {extent}});
-}
+Steps Steps::pad(const std::string& axis, int64_t extent) const { return with(*this, {Kind::pad, {axis}, {extent}}); }
 Steps Steps::guard() const { return with(*this, {Kind::guard}); }
 Steps Steps::any_length() const { return with(*this, {Kind::any_length}); }
 Steps Steps::compute_root() const { return with(*this, {Kind::compute_root}); }

@@ -1,6 +1,6 @@
 // Lists of steps as text, and back.
-#include <charconv>
 #include <cctype>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -71,7 +71,8 @@ class Reader {
   std::string word(const std::string& what) {
     skip(false);
     size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '_')) ++end;
+    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '_'))
+      ++end;
     const std::string_view found = text_.substr(at_, end - at_);
     if (!is_name(found)) expected(what);
     at_ = end;

@@ -111,12 +111,13 @@ TEST_CASE("a step that a group cannot take is refused, with its axes") {
   CHECK(built("split(d1, 8, {a, b}); fuse({d0, b}, c)", map) ==
         "[schedule] fuse({d0, b}, c): only whole axes, or parts of one axis that follow each other, are fused: fuse "
         "axes before they are split");
-  CHECK(built("fuse({d1, r0}, a)", row) == "[schedule] fuse({d1, r0}, a): a reduced axis is fused with one that is "
-                                           "not: fuse axes d… and axes r… each among themselves");
-  CHECK(built("bind(d0, program)", map) ==
-        "[schedule] no axis is vectorized: vectorize one of d0 (48), d1 (1200)");
-  CHECK(built("vectorize(d0); vectorize(d1)", map) == "[schedule] two axes are vectorized: a kernel of rows has one "
-                                                      "tile; fuse the axes before");
+  CHECK(built("fuse({d1, r0}, a)", row) ==
+        "[schedule] fuse({d1, r0}, a): a reduced axis is fused with one that is "
+        "not: fuse axes d… and axes r… each among themselves");
+  CHECK(built("bind(d0, program)", map) == "[schedule] no axis is vectorized: vectorize one of d0 (48), d1 (1200)");
+  CHECK(built("vectorize(d0); vectorize(d1)", map) ==
+        "[schedule] two axes are vectorized: a kernel of rows has one "
+        "tile; fuse the axes before");
   CHECK(built("split(d0, 4, {a, b}); bind(a, program); unroll(b); pad(r0, 512); vectorize(r0)", row) ==
         "[schedule] axis a is divided beside other axes of programs: fuse them into one first");
 }

@@ -44,12 +44,7 @@ bool names_cut(const Steps& steps) {
 
 namespace {
 
-/// A part of a division while steps make it.
-struct Loop {
-  std::string name;
-  int64_t extent = 1;
-  std::optional<Level> level;
-};
+using Loop = DividedAxis::Part;
 
 /// Axes that are one number, and the loops that its digits are, outermost first.
 struct LoopNest {
@@ -77,13 +72,24 @@ class LoopSteps {
   }
 
   Schedule run(const Steps& steps) {
-    for (const Step& step : steps.list())
-      if (divides_loops(step.kind)) step_ = &step, apply(step);
-    step_ = nullptr;
+    apply_all(steps);
     return finish();
   }
 
+  std::vector<DividedAxis> divided(const Steps& steps) {
+    apply_all(steps);
+    std::vector<DividedAxis> out;
+    for (const LoopNest& nest : nests_) out.push_back({nest.axes, nest.loops});
+    return out;
+  }
+
  private:
+  void apply_all(const Steps& steps) {
+    for (const Step& step : steps.list())
+      if (divides_loops(step.kind)) step_ = &step, apply(step);
+    step_ = nullptr;
+  }
+
   [[noreturn]] void refuse(const std::string& what) const {
     throw_invalid("schedule", (step_ ? schedule::to_string(*step_) + ": " : "") + what);
   }
@@ -171,8 +177,9 @@ class LoopSteps {
     if (whole) return fuse_nests(at, made);
     for (size_t k = 0; k < at.size(); ++k)
       if (at[k].nest != at[0].nest || at[k].loop != at[0].loop + k)
-        refuse("only whole axes, or parts of one axis that follow each other, are fused: fuse axes before they are "
-               "split");
+        refuse(
+            "only whole axes, or parts of one axis that follow each other, are fused: fuse axes before they are "
+            "split");
     std::vector<Loop>& loops = nests_[at[0].nest].loops;
     Loop fused{made, 1, {}};
     for (const LoopAt& a : at) fused.extent *= loops[a.loop].extent;
@@ -209,8 +216,8 @@ class LoopSteps {
     for (size_t k = 0; k < at.size(); ++k) {
       for (size_t j = 0; j < k; ++j)
         if (at[j].nest == at[k].nest && at[j].loop > at[k].loop)
-          refuse(fmt::format("{} and {} are parts of one axis, whose order the levels give: bind them instead", names[j],
-                             names[k]));
+          refuse(fmt::format("{} and {} are parts of one axis, whose order the levels give: bind them instead",
+                             names[j], names[k]));
       if (std::ranges::find(wanted, at[k].nest) == wanted.end()) wanted.push_back(at[k].nest);
     }
     std::vector<size_t> positions = wanted;
@@ -321,9 +328,8 @@ Steps with_division(Steps steps, const AxisDivision& d, const PartNames& names, 
   }
   std::span<const AxisPart> parts = d.parts;
   const auto divide = [&](int64_t factor, const std::string& outer, Level level) {
-    const std::string inner =
-        parts.size() == 2 ? names.of_level[static_cast<size_t>(parts[1].level)]
-                          : fmt::format("{}_of_{}", names.whole, outer);
+    const std::string inner = parts.size() == 2 ? names.of_level[static_cast<size_t>(parts[1].level)]
+                                                : fmt::format("{}_of_{}", names.whole, outer);
     steps = bound(steps.split(name, factor, {outer, inner}), outer, level);
     name = inner, parts = parts.subspan(1);
   };
@@ -340,7 +346,13 @@ Steps with_division(Steps steps, const AxisDivision& d, const PartNames& names, 
 
 }  // namespace
 
-Schedule schedule_by_steps(const Steps& steps, const std::vector<NamedAxis>& axes) { return LoopSteps(axes).run(steps); }
+std::vector<DividedAxis> divided_axes(const Steps& steps, const std::vector<NamedAxis>& axes) {
+  return LoopSteps(axes).divided(steps);
+}
+
+Schedule schedule_by_steps(const Steps& steps, const std::vector<NamedAxis>& axes) {
+  return LoopSteps(axes).run(steps);
+}
 
 Steps steps_of(const Schedule& schedule, const std::vector<NamedAxis>& axes) {
   Steps steps;

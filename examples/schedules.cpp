@@ -2,6 +2,7 @@
 // computes.
 #include <cstdio>
 
+#include "weft/kernel_function.h"
 #include "weft/kernel_library.h"
 #include "weft/weft.h"
 

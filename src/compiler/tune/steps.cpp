@@ -43,6 +43,16 @@ Variant variant_by_steps(const LowerContext& cx, const Group& group, const sched
 
 namespace {
 
+/// Returns whether the rules lower a group of rows by tiles that are transposed in registers, which no steps build.
+bool transposes(const LowerContext& cx, const Group& group) {
+  Group own = group.copy();
+  split_at_reads(cx.ir, cx.grouping, own, cx.target);
+  if (lower_transposed(cx, own)) return true;
+  Group split = group.copy();
+  return cx.target.machine().simt && split_where_divided(cx.ir, cx.grouping, split) &&
+         lower_transposed(cx, split).has_value();
+}
+
 /// Returns the axes and steps of a group that is tiled; "" for others.
 std::string tiles_text(const LowerContext& cx, const Group& group, const Variant& variant, const Policy& policy) {
   const target::Machine& machine = cx.target.machine();
@@ -71,12 +81,14 @@ std::string schedules_text(const LowerContext& cx, const IndexedVector<GroupId, 
   std::string out;
   for (GroupId g = 0; g < cx.grouping.groups.count(); ++g) {
     const Group& group = cx.grouping.groups[g];
-    out += fmt::format("group {} {} %{}: ", g, what(group.kind), group.roots[0].node);
-    if (group.kind == Group::Kind::rows && extent_of(group.domain) > 0)
-      out += fmt::format("{}: {}\n", axes_text(cx.ir, cx.grouping, group, cx.target),
-                         to_string(steps_of_rows(variants[g].schedule, cx.ir, cx.grouping, group, cx.target)));
-    else if (const std::string text = tiles_text(cx, group, variants[g], policy); !text.empty()) out += text + "\n";
-    else out += "-\n";
+    std::string text = tiles_text(cx, group, variants[g], policy);
+    if (group.kind == Group::Kind::rows && extent_of(group.domain) > 0) {
+      text = axes_text(cx.ir, cx.grouping, group, cx.target) + ": ";
+      text += !variants[g].schedule && transposes(cx, group)
+                  ? "# tiles that are transposed in registers"
+                  : to_string(steps_of_rows(variants[g].schedule, cx.ir, cx.grouping, group, cx.target));
+    }
+    out += fmt::format("group {} {} %{}: {}\n", g, what(group.kind), group.roots[0].node, text.empty() ? "-" : text);
   }
   return out;
 }

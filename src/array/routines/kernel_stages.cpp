@@ -40,7 +40,10 @@ std::string stage_text(const graph::KernelProgram& program, std::string_view sta
   for (const KernelStage& s : stages) {
     known += (known.empty() ? "" : ", ") + std::string(s.name);
     if (s.name != stage) continue;
-    if (s.name == "schedule") return to_string(k::detail::steps_of_kernel(program.kernel)) + "\n";
+    if (s.name == "schedule") {
+      const schedule::Steps steps = k::detail::steps_of_kernel(program.kernel);
+      return (steps.empty() ? std::string("# as the compiler chooses") : to_string(steps)) + "\n";
+    }
     if (s.of == Of::all) return graph::text_of(program);
     if (s.of == Of::cpu) return target::cpu_stage(program.kernel, stage, machine.empty() ? "native" : machine);
     const target::Machine gpu = target::gpu_of(machine.empty() ? usual_arch() : machine);

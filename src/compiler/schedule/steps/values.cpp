@@ -249,6 +249,17 @@ Schedule schedule_rows_by(const Steps& steps, const Ir& ir, const Grouping& grou
   return out;
 }
 
+namespace {
+
+/// Returns the schedule without parts of one element that its form does not need: the same kernel in fewer words.
+Schedule without_single_parts(Schedule s) {
+  std::erase_if(s.lanes.parts, [](const AxisPart& p) { return p.count == 1 && p.level != Level::lanes; });
+  std::erase_if(s.loop.parts, [](const AxisPart& p) { return p.count == 1 && p.level == Level::warps; });
+  return s;
+}
+
+}  // namespace
+
 Steps steps_of_rows(const std::optional<Schedule>& given, const Ir& ir, const Grouping& grouping, const Group& group,
                     target::Target& target) {
   Group own = group.copy();
@@ -256,7 +267,7 @@ Steps steps_of_rows(const std::optional<Schedule>& given, const Ir& ir, const Gr
   Group cut = own.copy();
   const Schedule chosen = given ? *given : schedule_rows(ir, grouping, cut, target);
   const int at = chosen.cut.axes.empty() ? -1 : cut_at_concats(ir, grouping, own, target.machine());
-  return steps_of(chosen, axes_of(own, at));
+  return steps_of(without_single_parts(chosen), axes_of(own, at));
 }
 
 }  // namespace weft::compiler

@@ -43,8 +43,8 @@ TEST_CASE("a schedule is read from its own text, and from no other") {
         "row;programs=0:unroll2,grid32;lanes=1:lanes512", "map;lanes=0.1:grid8,serial4,lanes1024;any_length",
         "map;lanes=:grid1,serial1,lanes1;guarded_tiles", "column;lanes=0:grid2,serial1,lanes32;loop=1:warps4,serial75",
         "map;programs=1:grid4;lanes=0:lanes8;cut=2:unroll3", "product",
-        "product;programs=0:grid2;rows=1:grid8,lanes64;lanes=2:grid12,lanes128;loop=3:serial6,lanes64;stages=4;raster=2;"
-        "specialize=2;persistent=1;warps=8;registers=128;wgmma",
+        "product;programs=0:grid2;rows=1:grid8,lanes64;lanes=2:grid12,lanes128;loop=3:serial6,lanes64;stages=4;"
+        "raster=2;specialize=2;persistent=1;warps=8;registers=128;wgmma",
         "attention;rows=0:grid4,lanes64;loop=1:serial8,lanes32"})
     CHECK(to_string(parse_schedule(text).value()) == text);
   for (const char* text :

@@ -41,8 +41,8 @@ std::string axes_text(const Ir& ir, const Grouping& grouping, const Group& group
 /// on the target.
 Schedule schedule_rows_by(const schedule::Steps& steps, const Ir& ir, const Grouping& grouping, const Group& group,
                           target::Target& target);
-/// Returns steps that build the kernel of a group of rows, by the given schedule or the rules'; parts of one element are
-/// left out.
+/// Returns steps that build the kernel of a group of rows, by the given schedule or the rules'; parts of one element
+/// are left out.
 schedule::Steps steps_of_rows(const std::optional<Schedule>& given, const Ir& ir, const Grouping& grouping,
                               const Group& group, target::Target& target);
 

@@ -190,8 +190,8 @@ TEST_CASE("what a kernel cannot have is refused when it is compiled, with its ax
         "[schedule] compute_at(nobody): no value is named nobody: name one");
   CHECK(why({x}, {by(by(exp(x), "compute_root(); inline()"), "name(a)")}) ==
         "[schedule] inline(): compute_root() says already where the value is computed");
-  CHECK(why({x}, {by(exp(x), "name(a)"), by(tanh(x), "name(a)")}) ==
-        "[schedule] name(a): two values have this name: choose another one");
+  CHECK(why({x}, {by(exp(x), "name(a)"), by(tanh(x), "name(a)"), tanh(by(x + x, "compute_at(a)"))}) ==
+        "[schedule] compute_at(a): two values have this name: choose another one");
 }
 
 TEST_CASE("derivatives and batches of scheduled values") {

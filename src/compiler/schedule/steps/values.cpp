@@ -157,9 +157,7 @@ class ScheduledGroups {
   ScheduledGroups(const Ir& ir, const Grouping& grouping)
       : ir_(ir), grouping_(grouping), computed_(groups_of_values(ir, grouping)) {
     for (const ScheduledValue& value : ir.scheduled)
-      if (const Step* const step = find_step(value.steps, Kind::name))
-        if (!named_.emplace(step->axes[0], value.node).second)
-          refuse_step(*step, "two values have this name: choose another one");
+      if (const Step* const step = find_step(value.steps, Kind::name)) named_.emplace(step->axes[0], value.node);
   }
 
   std::vector<GroupSteps> run() {
@@ -176,6 +174,7 @@ class ScheduledGroups {
       refuse_step(step, "the value is stored: an output, an operand of a product or of a routine, or read by a gather");
     if (step.kind != Kind::compute_at) return;
     const auto other = named_.find(step.axes[0]);
+    if (named_.count(step.axes[0]) > 1) refuse_step(step, "two values have this name: choose another one");
     if (other == named_.end()) refuse_step(step, fmt::format("no value is named {}: name one", step.axes[0]));
     const std::vector<GroupId>& here = groups_of(node);
     for (const GroupId g : groups_of(other->second))
@@ -212,7 +211,7 @@ class ScheduledGroups {
   const Ir& ir_;
   const Grouping& grouping_;
   std::map<NodeId, std::vector<GroupId>> computed_;
-  std::map<std::string, NodeId> named_;
+  std::multimap<std::string, NodeId> named_;
   std::vector<GroupSteps> out_;
 };
 

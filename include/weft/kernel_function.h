@@ -31,11 +31,12 @@
 ///     array p = softmax(logits);  // builds a graph; nothing runs yet
 namespace weft::k {
 
-/// Returns a traced kernel as text at a stage: "tile" (its tile IR, with the extents of its arrays); on CPUs
-/// "legalized" (the tile IR that code is made of), "llvm" and "assembly"; on GPUs "cuda", "ptx" and "sass", which need
-/// NVRTC, the last also nvdisasm or cuobjdump, and no GPU. `machine`: instructions of the CPU ("native", "avx512",
-/// "avx2", "generic"), or the GPU's architecture ("sm_90a"); empty: those of this machine, without a GPU sm_90a. Throws
-/// std::invalid_argument where there is no such stage or machine.
+/// Returns a traced kernel as text at a stage: "tile" (its tile IR, with the extents of its arrays) and
+/// "schedule" (the steps of its loops and its launch); on CPUs "legalized" (the tile IR that code is made of), "llvm"
+/// and "assembly"; on GPUs "cuda", "ptx" and "sass", which need NVRTC, the last also nvdisasm or cuobjdump, and no GPU.
+/// `machine`: instructions of the CPU ("native", "avx512", "avx2", "generic"), or the GPU's architecture ("sm_90a");
+/// empty: those of this machine, without a GPU sm_90a. Throws std::invalid_argument where there is no such stage or
+/// machine.
 WEFT_API std::string show(const Program& program, std::string_view stage, const std::string& machine = "");
 
 /// Memory of the caller's as a kernel takes it: an array of a parameter's dtype.
@@ -91,6 +92,7 @@ struct AnyConfig {
   bool (*equal)(const void*, const void*) = nullptr;
   LaunchOptions launch = {};
   std::string text = {};  // the values
+  weft::schedule::Steps steps = {};
 };
 
 /// The configurations of a kernel, and how one of them is chosen.
@@ -212,9 +214,24 @@ class KernelFunction {
   KernelFunction config(Config value, LaunchOptions launched = {}) const {
     KernelFunction out = *this;
     if (!traced_.definition().tuning.configs.empty()) out = tuning([](detail::Tuning& t) { t.configs.clear(); });
-    out.config_ = any({std::move(value), launched});
+    out.config_ = any({std::move(value), launched, config_.steps});
     return out;
   }
+
+  /// Returns the kernel with steps for its loops and its launch (docs/schedules.md), behind those that it has; all
+  /// configurations get them. Loops are named l0, l1, … in the order in which they are written. Steps change no values.
+  /// What the kernel cannot have is refused when it is called, or when its code is made for a GPU.
+  KernelFunction schedule(const weft::schedule::Steps& steps) const {
+    KernelFunction out = *this;
+    if (!traced_.definition().tuning.configs.empty())
+      out = tuning([&](detail::Tuning& t) {
+        for (detail::AnyConfig& c : t.configs) c.steps = c.steps.then(steps);
+      });
+    out.config_.steps = config_.steps.then(steps);
+    return out;
+  }
+  /// Returns the same by the text of the steps.
+  KernelFunction schedule(std::string_view steps) const { return schedule(weft::schedule::parse(steps)); }
 
   /// Returns the kernel with configurations of which the compiler chooses the fastest for each call's shapes, by
   /// measurement, when the call is first compiled (docs/kernels.md). The first one is what all others must compute too,
@@ -328,11 +345,12 @@ class KernelFunction {
   static detail::AnyConfig any(Configured<Config> c) {
     std::string text = detail::config_text(c.values);
     return {std::make_shared<const Config>(std::move(c.values)), detail::equal_configs<Config>, c.launch,
-            std::move(text)};
+            std::move(text), std::move(c.steps)};
   }
   static std::vector<Configured<Config>> known(const std::vector<detail::AnyConfig>& list) {
     std::vector<Configured<Config>> out;
-    for (const detail::AnyConfig& c : list) out.emplace_back(*static_cast<const Config*>(c.value.get()), c.launch);
+    for (const detail::AnyConfig& c : list)
+      out.emplace_back(*static_cast<const Config*>(c.value.get()), c.launch, c.steps);
     return out;
   }
 

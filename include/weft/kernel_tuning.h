@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/api.h"
+#include "weft/schedule/steps.h"
 
 /// Configurations of a kernel: values that its function takes, and how it is launched. `KernelFunction::configs`
 /// (weft/kernel_function.h) gives a kernel several of them, of which the compiler chooses the fastest.
@@ -25,8 +26,8 @@ struct LaunchOptions {
   int cluster = 0;
   /// Registers of a thread, at most.
   int registers = 0;
-  /// Programs that a block multiplies in turns, 2 or none (ping-pong, sm_90a): one computes and stores while the other
-  /// has the tensor cores. Programs must be equally long and have one loop that copies ahead; others are multiplied
+  /// 1: two programs of a block multiply in turns (ping-pong, sm_90a): one computes and stores while the other has the
+  /// tensor cores. Programs must be equally long and have one loop that copies ahead; others are multiplied
   /// without turns, and their source says why.
   int ping_pong = 0;
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
@@ -39,10 +40,13 @@ struct Configured {
   C values = {};
   /// How it is launched.
   LaunchOptions launch = {};
+  /// Steps for its loops and its launch (docs/schedules.md).
+  weft::schedule::Steps steps = {};
 
   Configured() = default;
-  /// Makes a configuration of values, and of launch options where they are given.
-  Configured(C v, LaunchOptions l = {}) : values(std::move(v)), launch(l) {}
+  /// Makes a configuration of values, and of launch options and steps where they are given.
+  Configured(C v, LaunchOptions l = {}, weft::schedule::Steps s = {})
+      : values(std::move(v)), launch(l), steps(std::move(s)) {}
 };
 
 /// What trials and measurements of configurations may take.

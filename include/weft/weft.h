@@ -22,6 +22,7 @@
 #include "weft/optim.h"
 #include "weft/profile.h"
 #include "weft/random.h"
+#include "weft/schedule.h"
 #include "weft/stream.h"
 #include "weft/text.h"
 #include "weft/transforms.h"

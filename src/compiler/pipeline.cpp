@@ -28,6 +28,7 @@
 #include "compiler/rewrite/sort_window.h"
 #include "compiler/schedule/single_pass.h"
 #include "compiler/schedule/splits.h"
+#include "compiler/schedule/steps/values.h"
 #include "compiler/user_kernels/elementwise.h"
 #include "runtime/trace.h"
 #include "target/machine.h"
@@ -89,12 +90,17 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return reduction_algebra(std::move(ir)); }},
     {"dead_code", "split_reduction asks who else reads a value", on_gpu,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
-    {"single_pass", "before split_reduction, which splits the joined reductions as any other", on_gpu,
-     [](Ir ir, const PassContext& cx) { return single_pass_reductions(std::move(ir), cx.target); }},
+    {"single_pass", "before split_reduction, which splits the joined reductions as any other", always,
+     [](Ir ir, const PassContext& cx) {
+       check_single_pass(ir);
+       return single_pass_reductions(std::move(ir), cx.target, wants_single_pass);
+     }},
     {"split_cumulative", "before split_reduction, which may cut the sums of its chunks", on_gpu,
      [](Ir ir, const PassContext&) { return split_cumulative(std::move(ir)); }},
     {"split_reduction", "after every pass that makes or matches whole reductions", always,
-     [](Ir ir, const PassContext& cx) { return split_reductions(std::move(ir), cx.target); }},
+     [](Ir ir, const PassContext& cx) {
+       return split_reductions(split_scheduled_reductions(std::move(ir)), cx.target);
+     }},
     {"gemv", "after split_reduction: its sums fill the device by their rows and stay whole", on_gpu,
      [](Ir ir, const PassContext&) { return gemv(std::move(ir)); }},
     {"dead_code", "fusion counts the readers of each node", on_gpu,
@@ -109,6 +115,8 @@ constexpr Pass table[] = {
     {"transpose_float8", "after all rewrites: what simplify would merge must stay in memory as it is",
      with_float8_libraries,
      [](Ir ir, const PassContext& cx) { return transpose_float8_operands(std::move(ir), cx.target, cx.policy); }},
+    {"placement", "after all rewrites, whose nodes are those that steps then store, or compute where they are read",
+     always, [](Ir ir, const PassContext&) { return place_scheduled_values(std::move(ir)); }},
     {"rematerialize", "last of the rewrites: it plans memory for the nodes that will run", with_memory_budget,
      [](Ir ir, const PassContext& cx) {
        return recompute(std::move(ir), cx.source.layouts, cx.source.updates, cx.policy, cx.target);
@@ -150,7 +158,7 @@ constexpr Pass table[] = {
      }},
 };
 
-constexpr const char* stages[] = {"graph", "groups", "tune", "kernels", "plan", "passes"};
+constexpr const char* stages[] = {"graph", "groups", "schedules", "tune", "kernels", "plan", "passes"};
 
 std::string after(const Pass& pass) { return std::string("after:") + pass.name; }
 

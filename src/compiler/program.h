@@ -155,8 +155,8 @@ class Program {
   virtual std::vector<Prediction> predict(const target::Rates& rates) const = 0;
   /// Returns the program's number in this process, from 1, which its steps carry in a timeline.
   virtual int64_t number() const = 0;
-  /// Returns what WEFT_DUMP prints: a stage ("graph", "groups", "tune", "kernels", "plan"), the table of passes with
-  /// their times ("passes"), or, if a BuildRecord kept it, the result of a pass ("after:simplify"). Throws
+  /// Returns what WEFT_DUMP prints: a stage ("graph", "groups", "schedules", "tune", "kernels", "plan"), the table of
+  /// passes with their times ("passes"), or, if a BuildRecord kept it, the result of a pass ("after:simplify"). Throws
   /// std::invalid_argument, with all names, for any other name.
   virtual std::string print(const std::string& stage) const = 0;
 };
@@ -188,7 +188,7 @@ void set_default_target(target::Target& target);
 /// benchmarks and `weft explain` use it to get a function's program.
 class BuildRecord {
  public:
-  /// `texts`: keeps the dumps, so that "groups" and "after:PASS" can be printed later.
+  /// `texts`: keeps the dumps, so that "groups", "schedules" and "after:PASS" can be printed later.
   explicit BuildRecord(bool texts = false);
   ~BuildRecord();
   BuildRecord(const BuildRecord&) = delete;

@@ -300,6 +300,26 @@ Value depends(const Value& v, const Values& on) {
   inputs.insert(inputs.end(), on.begin(), on.end());
   return make(Op::depends, std::move(inputs));
 }
+
+namespace {
+/// Returns whether the steps turn the online softmax off.
+bool without_online_softmax(const schedule::Steps& steps) {
+  return std::ranges::any_of(steps.list(), [](const schedule::Step& step) {
+    return step.kind == schedule::Kind::online_softmax && step.word == "off";
+  });
+}
+}  // namespace
+
+Value scheduled(const Value& v, const schedule::Steps& steps) {
+  Attrs attrs;
+  attrs.call = schedule::to_string(steps);
+  Value of = v;
+  if (const Node& node = *v.node; without_online_softmax(steps) && !node.storage(v.index) &&
+                                  node.op() == Op::composite && node.attrs().composite->attention)
+    of = node.attrs().composite->body(node.inputs())[static_cast<size_t>(v.index)];
+  return make(Op::scheduled, {of}, std::move(attrs));
+}
+
 Value complex(const Value& re, const Value& im) { return make(Op::complex, {re, im}); }
 Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::imag, v)); }
 

@@ -3,6 +3,7 @@
 // broadcasting (weft/ops.h does these). An operator's shape and dtype rules throw std::invalid_argument as "[name] …".
 #include "graph/node.h"
 #include "graph/table.h"
+#include "weft/schedule/steps.h"
 
 namespace weft::graph {
 
@@ -59,6 +60,9 @@ Value cast(const Value& v, Dtype dtype);  // v itself where equal
 Value stop_gradient(const Value& v);
 Value depends(const Value& v,
               const Values& on);  // v, for computations that are to wait for `on` and to share nothing with others of v
+/// Returns v, which the compiler computes by steps (weft/schedule.h). Attention without the online softmax is written
+/// as products and a softmax.
+Value scheduled(const Value& v, const schedule::Steps& steps);
 Value complex(const Value& re, const Value& im);  // complex64 of two float32 arrays
 Value conjugate(const Value& v);
 

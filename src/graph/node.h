@@ -58,8 +58,9 @@ enum class Op : uint8_t {
   scatter,
   assign,
   random_bits,
-  depends,  // the first input, computed after the others (graph/ops/depends.cpp)
-  call,     // a routine on whole arrays that is not generated code: attrs.call (graph/calls/call.h)
+  depends,    // the first input, computed after the others (graph/ops/depends.cpp)
+  scheduled,  // its input, computed as steps say: attrs.call (graph/ops/scheduled.cpp)
+  call,       // a routine on whole arrays that is not generated code: attrs.call (graph/calls/call.h)
   cond,
   while_loop,
   scan,       // control flow: attrs.control (graph/control/control.h)
@@ -152,7 +153,7 @@ struct Attrs {
   int64_t slot = -1;                               // parameter: its number among a graph's inputs, for printing
   bool packed =
       false;  // reshape: the result is asked for row-major in memory, so it is never a view; its values are no others
-  std::string call;               // call: its name
+  std::string call;               // call: its name; scheduled: the text of its steps
   std::vector<int64_t> integers;  // call: integers that its rule defines; cumulative: its switches
   bool literal = false;  // constant: written by a user as a number; eager evaluation passes it as data, so that new
                          // values compile nothing

@@ -28,6 +28,7 @@ std::span<const Row> indexed_rows();
 std::span<const Row> assign_rows();
 std::span<const Row> random_rows();
 std::span<const Row> depends_rows();
+std::span<const Row> scheduled_rows();
 std::span<const Row> call_rows();
 std::span<const Row> control_rows();
 std::span<const Row> composite_rows();
@@ -45,6 +46,7 @@ inline constexpr Family families[] = {
     {Op::assign, Op::assign, assign_rows},
     {Op::random_bits, Op::random_bits, random_rows},
     {Op::depends, Op::depends, depends_rows},
+    {Op::scheduled, Op::scheduled, scheduled_rows},
     {Op::call, Op::call, call_rows},
     {Op::cond, Op::scan, control_rows},
     {Op::composite, Op::composite, composite_rows},

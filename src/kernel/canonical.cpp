@@ -134,6 +134,8 @@ Digest digest(const Kernel& kernel) {
         .number(k.launch.stages)
         .number(k.launch.cluster)
         .number(k.launch.registers)
+        .number(k.launch.specialize)
+        .number(k.launch.persistent)
         .number(k.launch.ping_pong);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);

@@ -74,7 +74,7 @@ inline constexpr auto ops = std::to_array<OpInfo>({
     {Op::wait_until, "wait_until", 1, 1, ref_field | ordering_field, Access::updates, false},
     {Op::prefetch, "prefetch", 0, 0, ref_field | number_field, Access::reads},
     {Op::alloc, "alloc", 0, 0, ref_field | number_field},
-    {Op::loop, "loop", -1, 1, parallel_field},
+    {Op::loop, "loop", -1, 1, axis_field | parallel_field},
     {Op::when, "when", -1, 1},
     {Op::branch, "branch", -1, 2, 0, Access::none, false},
     {Op::while_loop, "while", -1, 2, 0, Access::none, false},

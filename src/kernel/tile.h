@@ -183,7 +183,7 @@ struct Inst {
   Ref ref = -1;  // load, store, gather, scatter, atomic_add, prefetch, alloc; symbol: its number
   Ref left = -1, right = -1;       // copy_async: from where, and its barrier
   int axis = 0;                    // cat, reduce, scan, take, sort; shift: by how many lanes; exchange: the bits that
-                                   // change; extract: the lane
+                                   // change; extract: the lane; loop: stages of its ring, at most (0: as launched)
   std::vector<int64_t> axes = {};  // permute; slice: where it begins; roles: warps
   std::vector<int64_t> strides = {};  // load, store: elements between neighbours along each tile axis; slice: the
                                       // steps; copy_async: as it says; roles: registers
@@ -235,7 +235,9 @@ struct LaunchOptions {
   int stages = 0;     // of the ring of a loop that copies ahead, at most
   int cluster = 0;    // blocks of a cluster
   int registers = 0;  // of a thread, at most
-  int ping_pong = 0;  // programs of a block that multiply in turns: 2, or 0 for none
+  // Whether copies ahead have warps of their own, whether blocks take programs in turns, and whether two programs of a
+  // block multiply in turns: 1 yes, 2 no.
+  int specialize = 0, persistent = 0, ping_pong = 0;
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

@@ -79,6 +79,8 @@ struct AttentionBlocks {
   friend bool operator==(const AttentionBlocks&, const AttentionBlocks&) = default;
 };
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits);
+/// Returns whether a program of the forward kernel has registers and shared memory for such blocks.
+bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const AttentionLimits& limits);
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits);
 /// Returns the blocks of dK and dV; of queries 0 where the sums of both do not fit into registers together.
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv);

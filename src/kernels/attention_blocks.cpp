@@ -53,6 +53,12 @@ AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits
   return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
 }
 
+bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const AttentionLimits& limits) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  return limits.cores > 0 || !by_tensor_cores(a) ||
+         fits({.rows = blocks.queries, .step = blocks.keys, .sums = v, .stays = w, .copied = w + v}, a, limits);
+}
+
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] = largest(a, limits, a.queries, {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});

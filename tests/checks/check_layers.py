@@ -39,15 +39,15 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [["forms"], [""], ["code", "describe", "expand", "lanes", "rules", "text"], ["interpreter"],
+    "kernel": [["forms"], [""], ["code", "describe", "expand", "lanes", "rules", "steps", "text"], ["interpreter"],
                ["operators"], ["routines", "legalize"], ["language"], ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen/text"], ["codegen"], ["codegen/general"], ["codegen/products"],
                     ["handwritten/convolution"], ["handwritten"], ["libraries"], [""]],
     "graph": [[""], ["calls", "regions"], ["complex"], ["derive"], ["control"], ["ops", "walks"]],
-    "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["fusion"], ["lower"],
-                 ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"], ["pipeline.*"],
-                 ["program"], ["eager"]],
+    "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["schedule/steps"],
+                 ["fusion"], ["lower"], ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"],
+                 ["pipeline.*"], ["program"], ["eager"]],
     "array": [[""], ["ops", "routines"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
@@ -59,6 +59,7 @@ PUBLIC = {
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
     **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "erased", "erased_async", "fragments", "functions",
                                                  "lanes", "order", "packed", "programs", "random", "slice", "tile")},
+    "schedule/steps.h": "kernel", "schedule.h": "array",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",

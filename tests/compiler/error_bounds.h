@@ -103,7 +103,8 @@ class BoundedEvaluation {
       case Op::window:
       case Op::assign:
       case Op::stop_gradient:
-      case Op::depends: return moved(n, in);
+      case Op::depends:
+      case Op::scheduled: return moved(n, in);
       case Op::gather: return moved_by_indices(n, n.attrs(), in, in.size());
       case Op::scatter: return of_scatter(n, in, y);
       case Op::reduce: return of_reduction(n, in, y, output);

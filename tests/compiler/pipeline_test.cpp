@@ -142,7 +142,8 @@ TEST_CASE("passes: names that nothing has are refused with all that something ha
   const auto program = build({example(), {}, {}}, target::null());
   CHECK_THROWS_WITH_AS(program->print("after:nothing"), doctest::Contains("after:split_reduction"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(program->print("nothing"), doctest::Contains("graph, groups, tune, kernels, plan, passes"),
+  CHECK_THROWS_WITH_AS(program->print("nothing"),
+                       doctest::Contains("graph, groups, schedules, tune, kernels, plan, passes"),
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(program->print("after:simplify"), doctest::Contains("BuildRecord"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(parse_printable("graph,after:simplfy", "--show"), doctest::Contains("[--show] 'after:simplfy'"),

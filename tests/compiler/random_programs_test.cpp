@@ -44,7 +44,8 @@ bool is_view(const Value& v) {
     case Op::slice:
     case Op::window:
     case Op::stop_gradient:
-    case Op::depends: return true;
+    case Op::depends:
+    case Op::scheduled: return true;
     default: return v.node->inputs().empty();
   }
 }

@@ -26,7 +26,7 @@ Group rows(int64_t count) {
 }
 
 /// Reads a schedule and completes it for the group.
-Schedule schedule(const char* text, const Group& group) {
+Schedule completed(const char* text, const Group& group) {
   std::optional<Schedule> read = parse_schedule(text);
   REQUIRE_MESSAGE(read, text);
   REQUIRE(set_extents(*read, group));
@@ -42,14 +42,17 @@ TEST_CASE("a schedule is read from its own text, and from no other") {
         "row;programs=0:grid64;lanes=1:cluster1,serial2,unroll4,lanes64",
         "row;programs=0:unroll2,grid32;lanes=1:lanes512", "map;lanes=0.1:grid8,serial4,lanes1024;any_length",
         "map;lanes=:grid1,serial1,lanes1;guarded_tiles", "column;lanes=0:grid2,serial1,lanes32;loop=1:warps4,serial75",
-        "map;programs=1:grid4;lanes=0:lanes8;cut=2:unroll3"})
+        "map;programs=1:grid4;lanes=0:lanes8;cut=2:unroll3", "product",
+        "product;programs=0:grid2;rows=1:grid8,lanes64;lanes=2:grid12,lanes128;loop=3:serial6,lanes64;stages=4;"
+        "raster=2;specialize=2;persistent=1;warps=8;registers=128;wgmma",
+        "attention;rows=0:grid4,lanes64;loop=1:serial8,lanes32"})
     CHECK(to_string(parse_schedule(text).value()) == text);
   for (const char* text :
        {"", "rows", "row;", "row;lanes", "row;lanes=1", "row;lanes=1:lanes", "row;lanes=1:64", "row;lanes=x:lanes64",
         "row;lanes=1:lanes64,", "row;lanes=1.:lanes64", "row;lanes=1:lanes-4", "row;lanes=1:lanes64;programs=0:grid1",
         "map;guarded_tiles;any_length", "map;lanes=99999999999999999999:lanes1", "map;lanes=0:lanes1 "})
     CHECK_FALSE(parse_schedule(text));
-  const Schedule whole = schedule("row;programs=0:unroll2,grid32;lanes=1:cluster2,serial3,lanes64", group);
+  const Schedule whole = completed("row;programs=0:unroll2,grid32;lanes=1:cluster2,serial3,lanes64", group);
   CHECK(whole.programs.extent == 64);
   CHECK(whole.programs.copies_apart() == 2);
   CHECK(whole.programs.share() == 32);
@@ -61,7 +64,7 @@ TEST_CASE("a schedule is read from its own text, and from no other") {
 TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for, is illegal") {
   const Group group = rows(64);
   const target::Machine& h200 = target::stated_machine("NVIDIA H200");
-  const auto why = [&](const char* text) { return why_illegal(schedule(text, group), group, h200); };
+  const auto why = [&](const char* text) { return why_illegal(completed(text, group), group, h200); };
   CHECK(why("row;programs=0:grid64;lanes=1:serial5,lanes64") == "");
   CHECK(why("row;programs=0:unroll2,grid32;lanes=1:lanes512") == "");
   CHECK(why("row;programs=0:grid64;lanes=1:cluster1,serial2,unroll4,lanes64") == "");
@@ -90,7 +93,7 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
   const target::Machine& avx2 = target::stated_machine("avx2");
   const auto panels = [&](const char* loop) {
     const std::string text = fmt::format("column;lanes=0:grid1,serial2,lanes32;loop=1:{}", loop);
-    return why_illegal(schedule(text.c_str(), group), group, avx2);
+    return why_illegal(completed(text.c_str(), group), group, avx2);
   };
   CHECK(panels("serial38,unroll8") == "");
   CHECK(panels("warps1,serial38,unroll8") == "");
@@ -102,7 +105,7 @@ TEST_CASE("a schedule that leaves elements out, or that no kernel has a form for
 TEST_CASE("neighbours move a factor of two between the levels of one axis") {
   const Group group = rows(64);
   std::set<std::string> texts;
-  for (const Schedule& s : neighbours(schedule("row;programs=0:grid64;lanes=1:cluster2,serial2,lanes128", group)))
+  for (const Schedule& s : neighbours(completed("row;programs=0:grid64;lanes=1:cluster2,serial2,lanes128", group)))
     texts.insert(to_string(s));
   CHECK(texts == std::set<std::string>{"row;programs=0:grid64;lanes=1:cluster4,serial1,lanes128",
                                        "row;programs=0:grid64;lanes=1:cluster4,serial2,lanes64",

@@ -280,9 +280,9 @@ TEST_CASE("a product goes to the library or to generated code, as is chosen") {
   const auto library = compile_and_run(g, inputs, {}, with(Tuning::off));
   if (library.program->stats().library_calls == 0) return;  // built without libraries
   const std::string notes = compile_and_run(g, inputs, {}, with(Tuning::force)).program->print("tune");
-  CHECK_MESSAGE(notes.find(", own ") != std::string::npos, notes);
+  CHECK_MESSAGE(notes.find(", product ") != std::string::npos, notes);
   CHECK_MESSAGE(notes.find("wrong") == std::string::npos, notes);
-  const auto own = compile_and_run(g, inputs, {}, with(Tuning::off, all_set_to("own")));
+  const auto own = compile_and_run(g, inputs, {}, with(Tuning::off, all_set_to("product")));
   CHECK(own.program->stats().library_calls == 0);
   CHECK(difference(own.outputs[0], library.outputs[0], 64, weft::test::on_gpu() ? 3e-5 : 1e-5) == "");
 }

@@ -492,6 +492,10 @@ inline std::vector<Instance> instances(Op op, uint64_t seed, int count, bool flo
       case Op::gather:
       case Op::scatter: draw_indexed(d); break;
       case Op::call: draw_call(d, calls()[static_cast<size_t>(k) % calls().size()]->name); break;
+      case Op::scheduled:
+        d.input(random_shape(d.r), d.any_dtype());
+        d.out.attrs.call = "name(y)";
+        break;
       case Op::depends:
         d.input(random_shape(d.r), d.any_dtype());
         for (int64_t others = d.r.between(0, 2); others > 0; --others) d.input(random_shape(d.r), d.any_dtype());

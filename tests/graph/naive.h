@@ -230,7 +230,8 @@ inline bool naive(const Instance& in, const Type& type, std::vector<double>& out
       });
     case Op::reshape:
     case Op::stop_gradient:
-    case Op::depends: return each([&](int64_t at, C) { return x(0, at); });
+    case Op::depends:
+    case Op::scheduled: return each([&](int64_t at, C) { return x(0, at); });
     case Op::select: return each([&](int64_t at, C) { return x(x(0, at) != 0 ? 1 : 2, at); });
     case Op::cast:
       return a.dtype == float64 && in.inputs[0].type.dtype == float64 && each([&](int64_t at, C) { return x(0, at); });

@@ -257,6 +257,17 @@ TEST_CASE("examples of profiles: profile.h") {
   CHECK(text.find("predicted") != std::string::npos);
 }
 
+TEST_CASE("weft/schedule.h") {
+  const array x = ones({4, 300});
+  {
+    const schedule::Steps rows = schedule::parse("split(r0, 64, {step, lane}); vectorize(lane)");
+    const schedule::Steps same = schedule::Steps().split("r0", 64, {"step", "lane"}).vectorize("lane");
+    CHECK(rows == same);
+  }
+  array p = scheduled(softmax(x, -1), schedule::parse("split(r0, 64, {step, lane}); vectorize(lane)"));
+  CHECK(allclose(p, softmax(x, -1)).item<bool>());
+}
+
 TEST_CASE("examples of kernels: kernel_function.h") {
   const array logits = reshape(sin(arange(0.0, 24.0)), {3, 8});
   auto softmax = k::kernel("softmax", [](k::In<float, 2> x, k::Out<float, 2> y) {

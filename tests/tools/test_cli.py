@@ -306,8 +306,8 @@ class Training(unittest.TestCase):
         shutil.copytree(FOLDER / "tuned" / "step-3", FOLDER / "measured" / "step-3")
         self.assertEqual(go_on("measured", env=fresh), {step: first[step] for step in (4, 5, 6)})
 
-        # No group of rows can have "own": it stays with the rules.
-        choices = {key: "own" if choice == "rules" else "rules" for key, choice in choices.items()}
+        # No group of rows can have "product": it stays with the rules.
+        choices = {key: "product" if choice == "rules" else "rules" for key, choice in choices.items()}
         state["tuning"] = "".join(f"{key} {choice}\n" for key, choice in choices.items())
         for folder in ("chosen", "chosen-again"):
             (FOLDER / folder).mkdir()

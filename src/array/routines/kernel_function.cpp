@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "array/op_support.h"
+#include "array/routines/kernel_schedule.h"
 #include "array/routines/kernel_stages.h"
 #include "array/routines/kernel_traced.h"
 #include "base/error.h"
@@ -53,7 +54,7 @@ namespace {
 constexpr size_t most_traced = 256;  // programs that a kernel keeps
 
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
-  if (a.launch != b.launch) return false;
+  if (a.launch != b.launch || a.steps != b.steps) return false;
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
 }
 
@@ -133,7 +134,7 @@ void check_launch(const Definition& d, const LaunchOptions& l) {
   };
   outside(l.warps, 32, "warps"), outside(l.stages, 32, "stages");
   outside(l.cluster, 16, "blocks of a cluster"), outside(l.registers, 255, "registers");
-  outside(l.ping_pong, 2, "programs that multiply in turns");
+  outside(l.ping_pong, 1, "as ping_pong");
   if (l.warps > 0 && (l.warps & (l.warps - 1)) != 0 && l.warps != 12)
     refuse(d, fmt::format("its launch asks for {} warps: give it a power of two, or 12 where products have three "
                           "warpgroups",
@@ -159,12 +160,20 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
     if (nothing) return;
     std::vector<AnyRef> strided(arrays.begin(), arrays.end());
     for (size_t k = 0; k < strided.size(); ++k) strided[k].strides = strides[k];
+    raster_programs(d.name, config.steps);
     d.body(strided, config.value.get());
   });
-  if (config.launch == LaunchOptions{}) return program;
+  if (config.launch == LaunchOptions{} && config.steps.empty()) return program;
   auto data = std::make_shared<Program::Data>(program.data());
   const LaunchOptions& l = config.launch;
-  data->kernel.launch = {l.warps, l.stages, l.cluster > 1 ? l.cluster : 0, l.registers, l.ping_pong};
+  data->kernel.launch = {.warps = l.warps,
+                         .stages = l.stages,
+                         .cluster = l.cluster > 1 ? l.cluster : 0,
+                         .registers = l.registers,
+                         .ping_pong = l.ping_pong};
+  if (!nothing) apply_steps(d.name, config.steps, data->kernel);
+  const kernel::LaunchOptions& launch = data->kernel.launch;
+  check_launch(d, {launch.warps, launch.stages, launch.cluster, launch.registers});
   return Program(std::move(data));
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "array/routines/kernel_schedule.h"
 #include "base/error.h"
 #include "graph/calls/kernel_text.h"
 #include "kernel/interpret.h"
@@ -19,6 +20,7 @@ namespace {
 using Of = KernelStage::Of;
 constexpr KernelStage stages[] = {
     {"tile", Of::all, "tile IR, as traced"},
+    {"schedule", Of::all, "steps of its loops and its launch"},
     {"legalized", Of::cpu, "tile IR of vector registers"},
     {"llvm", Of::cpu, "optimised LLVM IR"},
     {"assembly", Of::cpu, "assembly of the CPU"},
@@ -38,6 +40,10 @@ std::string stage_text(const graph::KernelProgram& program, std::string_view sta
   for (const KernelStage& s : stages) {
     known += (known.empty() ? "" : ", ") + std::string(s.name);
     if (s.name != stage) continue;
+    if (s.name == "schedule") {
+      const schedule::Steps steps = k::detail::steps_of_kernel(program.kernel);
+      return (steps.empty() ? std::string("# as the compiler chooses") : to_string(steps)) + "\n";
+    }
     if (s.of == Of::all) return graph::text_of(program);
     if (s.of == Of::cpu) return target::cpu_stage(program.kernel, stage, machine.empty() ? "native" : machine);
     const target::Machine gpu = target::gpu_of(machine.empty() ? usual_arch() : machine);

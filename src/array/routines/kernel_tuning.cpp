@@ -25,6 +25,7 @@ std::string word_of(const AnyConfig& c, size_t number) {
                                                  {"ping_pong", c.launch.ping_pong}};
   for (const auto& [name, value] : options)
     if (value > 0) word += fmt::format(";{}={}", name, value);
+  if (!c.steps.empty()) word += ";" + schedule::to_string(c.steps);
   std::replace_if(
       word.begin(), word.end(), [](unsigned char ch) { return std::isspace(ch) != 0; }, '_');
   return word;

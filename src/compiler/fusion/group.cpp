@@ -77,8 +77,10 @@ void Grouper::assign(NodeId node) {
   if (appends_.contains(node)) return;  // assigned with the attention that reads it
   if (writes_operand(ir_[node].op) || ir_[node].op == Op::cumulative) return assign_alone(node);
   if (is_call(ir_[node].op)) return is_attention(ir_[node]) ? assign_attention(node) : assign_call(node);
-  if (!cut_.contains(node) && (join_state(node) || join_consumer(node) || join_reduction_reader(node) ||
-                               join_state_reader(node) || join_sibling(node)))
+  const bool alone = ir_[node].compute == Compute::root;
+  if (!cut_.contains(node) && !alone &&
+      (join_state(node) || join_consumer(node) || join_reduction_reader(node) || join_state_reader(node) ||
+       join_sibling(node)))
     return;
   begin_group(node);
 }

@@ -276,8 +276,10 @@ bool Grouper::join_consumer(NodeId node) {
     Root root;
     std::vector<DomainVariable> domain;
     if (!request.same || !aligned(work.group, node, request.index, root, domain)) continue;
-    if (root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain)) continue;
-    if (root.kind == RootKind::full && target_ && target_->machine().simt &&
+    const bool asked = ir_[node].compute == Compute::where_read;
+    if (!asked && root.kind == RootKind::full && against_the_grain(domain, request.index) && !short_rows(node, domain))
+      continue;
+    if (!asked && root.kind == RootKind::full && target_ && target_->machine().simt &&
         across_the_grain(domain, request.index, ir_[node].type.shape))
       continue;
     if (root.kind == RootKind::full && gemv_results_.contains(node) &&

@@ -62,7 +62,7 @@ void Grouper::mark_operators() {
   for (NodeId id = 0; id < ir_.size(); ++id) {
     const Op op = ir_[id].op;
     if (op == Op::reduce || op == Op::dot || op == Op::cumulative || writes_operand(op) || is_call(op) ||
-        ir_[id].materialized)
+        ir_[id].materialized || ir_[id].compute == Compute::root)
       mark(id);
   }
 }

@@ -180,6 +180,7 @@ bool Grouper::promote_shared(const NodeCounts& groups_using, bool scalars_only) 
     bool computes = is_elementwise(n.op) || n.op == Op::gather || n.op == Op::random_bits;
     const bool is_scalar = volume(n.type.shape) == 1 && target_ && target_->machine().wants_many_programs();
     bool too_long = cost.depth >= (is_scalar ? longest_scalar_chain : longest_chain) || cost.flops > largest_expression;
+    if (n.compute == Compute::where_read) continue;
     if (((shared || repeated || instead) && computes) || (too_long && !n.inputs.empty())) {
       if (volume(n.type.shape) == 0) continue;
       promoted_[id] = any = true;

@@ -151,7 +151,7 @@ class Copier {
     for (NodeId id = 0; id < time_.ir.size(); ++id) copy(id);
     for (NodeId id : time_.ir.inputs) out_.inputs.push_back(early_[id]);
     for (NodeId id : time_.ir.outputs) out_.outputs.push_back(early_[id]);
-    carry_regions(time_.ir, out_, [&](NodeId id) { return early_[id]; });
+    carry_labels(time_.ir, out_, [&](NodeId id) { return early_[id]; });
     for (const InlinedRegion& region : time_.ir.regions)  // copies of the function, and what reads a copied argument
       if (const NodeId input = late_[region.input], result = late_[region.result];
           input >= 0 && result >= 0 && result != early_[region.result])

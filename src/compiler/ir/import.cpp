@@ -101,6 +101,7 @@ class Importer {
 
   void append(const graph::Node& node) {
     check(node.op() != Op::parameter && !node.storage(0), "import", "a leaf is not among the graph's inputs");
+    if (node.op() == Op::scheduled) return schedule(node);
     const bool several = is_call(node.op()) || (node.op() == Op::reduce && node.outputs() > 1);
     check(node.outputs() == 1 || several, "import", "a primitive with several results");
     ids_.insert(&node, ir_.size());
@@ -111,6 +112,13 @@ class Importer {
       flat.inputs.reserve(node.inputs().size());
       for (const graph::Value& v : node.inputs()) flat.inputs.push_back(id_of(v));
     }
+  }
+
+  /// Gives the input its steps: it is the node's value.
+  void schedule(const graph::Node& node) {
+    const NodeId value = id_of(node.inputs()[0]);
+    ids_.insert(&node, value);
+    ir_.scheduled.push_back({value, schedule::parse(node.attrs().call)});
   }
 
   bool knows(const graph::Node& node) const { return ids_.find(&node) >= 0 || inlined_.find(&node) >= 0; }

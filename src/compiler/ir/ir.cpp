@@ -25,12 +25,14 @@ std::span<const InlinedRegion> regions_of(const Ir& ir, NodeId result) {
   return {found.begin(), found.end()};
 }
 
-void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed) {
+void carry_labels(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed) {
   for (const InlinedRegion& region : from.regions) {
     const NodeId input = renamed(region.input), result = renamed(region.result);
     if (input >= 0 && result >= 0 && input != result) to.regions.push_back({region.name, input, result});
   }
   sort_regions(to);
+  for (const ScheduledValue& value : from.scheduled)
+    if (const NodeId node = renamed(value.node); node >= 0) to.scheduled.push_back({node, value.steps});
 }
 
 Ir eliminate_dead_code(Ir ir) {
@@ -51,7 +53,7 @@ Ir eliminate_dead_code(Ir ir) {
   }
   for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
   for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
-  carry_regions(ir, result, [&](NodeId id) { return renumbered[id]; });
+  carry_labels(ir, result, [&](NodeId id) { return renumbered[id]; });
   return result;
 }
 
@@ -148,12 +150,16 @@ std::string print(const Ir& ir, NodeId id) {
   if (node.op == Op::constant) text += fmt::format(" {}", node.attrs->number.real());
   if (node.op == Op::reduce) text += fmt::format(" {}", kernel::name(node.attrs->reducer));
   if (node.op == Op::reduce && has_results(node)) text += fmt::format(" result {}", node.output);
+  if (node.whole) text += " whole";
+  if (node.compute != Compute::chosen) text += node.compute == Compute::root ? " stored" : " where read";
   return text + " : " + graph::to_string(node.type);
 }
 
 std::string print(const Ir& ir) {
   std::string text;
   for (NodeId id = 0; id < ir.size(); ++id) text += print(ir, id) + "\n";
+  for (const ScheduledValue& value : ir.scheduled)
+    text += fmt::format("schedule %{} by {}\n", value.node, to_string(value.steps));
   return text + fmt::format("return %{}\n", fmt::join(ir.outputs, " %"));
 }
 

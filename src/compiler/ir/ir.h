@@ -12,8 +12,13 @@
 #include "compiler/program.h"
 #include "graph/node.h"
 #include "kernel/describe/desc.h"
+#include "weft/schedule/steps.h"
 
 namespace weft::compiler {
+
+/// What steps say of where a value is computed (schedule/steps/values.h): as fusion chooses; in a kernel that none of
+/// its readers is in, and stored; where it is read, whatever that costs.
+enum class Compute : uint8_t { chosen, root, where_read };
 
 struct IrNode {
   graph::Op op;
@@ -30,6 +35,8 @@ struct IrNode {
   bool fused = false;   // an addition whose second term, a product, is not rounded before: a fused multiply-add
   bool sorted = false;  // of a scatter-add of rows: its ids are the values of a sort (rewrite/sort_scatter.h)
   bool materialized = false;  // stored, although it could be computed where it is read
+  Compute compute = Compute::chosen;
+  bool whole = false;  // of a reduction: passes do not split it, because steps have
   // A label of where the node came from: 0; one more for what a round of rematerialization places behind the busiest
   // step, copies and all else (fusion/rematerialize.h); one less than its reader's for the element that one_hot_sum
   // reads. Labels are compared for equality alone: roots of different phases never share a rows group. They carry no
@@ -44,11 +51,18 @@ struct InlinedRegion {
   NodeId input, result;
 };
 
+/// A value with the steps of a user, which passes carry along as they do regions.
+struct ScheduledValue {
+  NodeId node;
+  schedule::Steps steps;
+};
+
 struct Ir {
   IndexedVector<NodeId, IrNode> nodes;
   std::vector<NodeId> inputs;  // parameter nodes, in the order of the Program's inputs
   std::vector<NodeId> outputs;
   std::vector<InlinedRegion> regions;  // ascending by result (sort_regions)
+  std::vector<ScheduledValue> scheduled;
 
   const IrNode& operator[](NodeId id) const { return nodes[id]; }
   int size() const { return static_cast<int>(nodes.size()); }
@@ -61,8 +75,9 @@ Ir import(const Source& source, const std::function<bool(const graph::Node&)>& k
 void sort_regions(Ir& ir);
 /// Returns the inlined regions whose result is the node.
 std::span<const InlinedRegion> regions_of(const Ir& ir, NodeId result);
-/// Adds to `to` the inlined regions of `from`, whose nodes `renamed` maps to those of `to`; -1 drops a region.
-void carry_regions(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed);
+/// Adds to `to` the inlined regions and the scheduled values of `from`, whose nodes `renamed` maps to those of `to`; -1
+/// drops one.
+void carry_labels(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed);
 
 /// Lists for each node the nodes that read it: each once, ascending.
 class Users : public Lists<NodeId, NodeId> {

@@ -14,7 +14,7 @@ Ir Rewriter::rewrite(const std::function<int(NodeId id, IrNode node)>& visit) {
   }
   for (NodeId id : from_.inputs) to_.inputs.push_back(renamed(id));
   for (NodeId id : from_.outputs) to_.outputs.push_back(renamed(id));
-  carry_regions(from_, to_, [&](NodeId id) { return renamed(id); });
+  carry_labels(from_, to_, [&](NodeId id) { return renamed(id); });
   return std::move(to_);
 }
 

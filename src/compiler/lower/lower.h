@@ -34,10 +34,9 @@ struct SymbolArgument {
 
 /// How a group runs. Default: as the rules say.
 struct Variant {
-  bool own = false;                  // a matmul by generated code where the rules call a library
-  std::optional<Schedule> schedule;  // a rows group by this schedule
-  std::string config = {};           // a user's kernel in this configuration
-  bool by_rules() const { return !own && !schedule && config.empty(); }
+  std::optional<Schedule> schedule = {};  // of rows, of a product by generated code, of attention by its kernels
+  std::string config = {};                // a user's kernel in this configuration
+  bool by_rules() const { return !schedule && config.empty(); }
   bool operator==(const Variant&) const = default;
 };
 
@@ -77,11 +76,16 @@ struct LowerContext {
 std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& group,
                                   const std::optional<Schedule>& schedule = {});
 Lowered lower_cumulative(const LowerContext& cx, const Group& group);
-Lowered lower_dot(const LowerContext& cx, const Group& group);
+/// Lowers a product, by a schedule or as the rules say.
+Lowered lower_dot(const LowerContext& cx, const Group& group, const std::optional<Schedule>& schedule = {});
+/// Returns how a kernel is launched by its schedule.
+kernel::LaunchOptions launch_of(const Staging& staging);
 /// Lowers attention: forward, or backward where the region is the derivative.
 Lowered lower_attention(const LowerContext& cx, const Group& group);
-/// Lowers attention, or its derivative, to the kernels of src/kernels (takes_tiled_attention).
-LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics);
+/// Lowers attention, by a schedule or as the rules say, or its derivative, to the kernels of src/kernels
+/// (takes_tiled_attention).
+LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics,
+                                     const std::optional<Schedule>& schedule = {});
 /// Lowers a scatter. Its operand must be in the result's buffer already.
 Lowered lower_scatter(const LowerContext& cx, const Group& group);
 /// Lowers a scatter of rows whose ids are sorted (rewrite/sort_scatter.h). Its operand must be in the result's buffer

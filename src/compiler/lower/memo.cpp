@@ -90,6 +90,7 @@ class PlanKey {
  public:
   PlanKey(const LowerContext& cx, Group::Kind kind) : cx_(cx) { h_.number(kind); }
 
+  void schedule(const std::optional<Schedule>& schedule) { h_.text(schedule ? to_string(*schedule) : ""); }
   void dot(const DotPlan& plan, NodeId result) {
     h_.digest(plan.desc.digest()).number(plan.a.offset).number(plan.b.offset);
     for (const kernel::Epilogue* e : {&plan.epilogue, &plan.a_prologue.steps, &plan.b_prologue.steps}) e->hash(h_);
@@ -170,11 +171,12 @@ std::optional<Lowering> LoweringMemo::rows(const LowerContext& cx, const Group& 
   return insert(key.digest(), key.owners(), std::move(*lowered));
 }
 
-Lowering LoweringMemo::dot(const LowerContext& cx, const Group& group) {
+Lowering LoweringMemo::dot(const LowerContext& cx, const Group& group, const std::optional<Schedule>& schedule) {
   PlanKey key(cx, group.kind);
+  key.schedule(schedule);
   key.dot(group.dot, group.roots[0].node);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
-  return insert(key.digest(), key.owners(), lower_dot(cx, group));
+  return insert(key.digest(), key.owners(), lower_dot(cx, group, schedule));
 }
 
 Lowering LoweringMemo::attention(const LowerContext& cx, const Group& group) {

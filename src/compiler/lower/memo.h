@@ -22,7 +22,8 @@ class LoweringMemo {
   /// Lowers a group of kind rows. Returns nothing if it cannot have the schedule.
   std::optional<Lowering> rows(const LowerContext& cx, const Group& group,
                                const std::optional<Schedule>& schedule = {});
-  Lowering dot(const LowerContext& cx, const Group& group);  // by generated code
+  Lowering dot(const LowerContext& cx, const Group& group,
+               const std::optional<Schedule>& schedule = {});  // by generated code
   Lowering attention(const LowerContext& cx, const Group& group);
 
  private:

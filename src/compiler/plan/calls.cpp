@@ -20,7 +20,7 @@ namespace weft::compiler {
 
 bool StepMaker::call_library(GroupId g) {
   const DotPlan& plan = grouping_.groups[g].dot;
-  if (tuned_.variants[g].own) return false;
+  if (tuned_.variants[g].schedule) return false;
   Step step;
   step.call = plan.library;
   if (!step.call) return false;
@@ -40,7 +40,7 @@ bool StepMaker::call_library(GroupId g) {
 bool StepMaker::call_attention(GroupId g) {
   if (const AttentionPlan& plan = grouping_.groups[g].attention; plan.join || plan.splits > 0 || plan.cache >= 0)
     return false;
-  if (!policy_.libraries || !target::libraries_enabled()) return false;
+  if (!policy_.libraries || !target::libraries_enabled() || tuned_.variants[g].schedule) return false;
   const std::optional<AttentionCall> call = attention_call(grouping_.groups[g].attention, policy_.numerics);
   Step step;
   if (!call || !(step.call = target_.attention(call->desc))) return false;
@@ -60,7 +60,7 @@ bool StepMaker::call_attention(GroupId g) {
 bool StepMaker::launch_attention(GroupId g) {
   if (!takes_tiled_attention(grouping_.groups[g].attention, target_.machine(), policy_.numerics)) return false;
   const AttentionPlan& plan = grouping_.groups[g].attention;
-  add_routine(g, lower_tiled_attention(context(), grouping_.groups[g], policy_.numerics),
+  add_routine(g, lower_tiled_attention(context(), grouping_.groups[g], policy_.numerics, tuned_.variants[g].schedule),
               plan.region.derivative ? "attention_vjp" : "attention");
   return true;
 }

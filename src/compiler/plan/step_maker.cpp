@@ -90,7 +90,7 @@ void StepMaker::lower(GroupId g) {
   }
   if (group.kind == Group::Kind::cumulative) return lower_launch(g, alone(lower_cumulative(cx, group)));
   if (group.kind == Group::Kind::dot) {
-    if (!call_library(g)) lower_launch(g, memo_.dot(cx, group));
+    if (!call_library(g)) lower_launch(g, memo_.dot(cx, group, tuned_.variants[g].schedule));
     return;
   }
   if (!call_sorted_scatter(g) && !call_table_scatter(g) && !call_scatter_rows(g))

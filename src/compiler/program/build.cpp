@@ -21,6 +21,7 @@
 #include "compiler/program/declined.h"
 #include "compiler/program/replay.h"
 #include "compiler/program/step_times.h"
+#include "compiler/tune/steps.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/nvtx.h"
@@ -55,6 +56,10 @@ class CompiledProgram : public Program {
     passes_ = std::move(made.passes);
     find_updates(source);
     find_symbols();
+    if (texts || dumps("schedules"))
+      schedules_text_ = schedules_text(
+          {ir_, made.grouping, made.ordering.buffer_owner, made.ordering.has_buffer, made.ordering.streamed, target},
+          made.tuned.variants, policy);
     if (texts || dumps("groups")) groups_text_ = weft::compiler::print(ir_, made.grouping);
     time("compile", stats_.compile_ms, [&] { begin(target); });
     const auto wait = [&] { wait_for_calls(made, {source, target, policy}); };
@@ -64,7 +69,7 @@ class CompiledProgram : public Program {
     count();
     host_seconds_ = predicted_host_seconds();
     find_graph_segments();
-    for (const char* stage : {"graph", "groups", "tune", "kernels", "plan", "passes"})
+    for (const char* stage : {"graph", "groups", "schedules", "tune", "kernels", "plan", "passes"})
       if (dumps(stage)) std::cerr << "== " << stage << "\n" << print(stage);
   }
 
@@ -162,7 +167,7 @@ class CompiledProgram : public Program {
   GraphCache* arena_ = nullptr;  // whose memory between the steps is, where any of them are captured
   mutable StepTimesRing step_times_;
   mutable std::atomic<bool> ran_ = false;  // libraries have made their choices
-  std::string groups_text_;
+  std::string groups_text_, schedules_text_;
   double host_seconds_ = 0;  // of a run after the first one
   Stats stats_;
   int64_t number_ = ++runtime::counters().programs_built;
@@ -544,6 +549,7 @@ std::string CompiledProgram::print_after(const std::string& pass) const {
 std::string CompiledProgram::print(const std::string& stage) const {
   if (stage == "graph") return weft::compiler::print(ir_);
   if (stage == "groups") return groups_text_;
+  if (stage == "schedules") return schedules_text_;
   if (stage == "plan") return print_plan();
   if (stage == "tune") return steps_.tuning;
   if (stage == "passes") return print_passes(passes_);

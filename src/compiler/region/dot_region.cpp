@@ -84,6 +84,7 @@ class RegionFinder {
       return {};
     EpilogueReads reads{ir_, cx_.strides, cx_.roots, index_, vars_, volume(shape_)};
     for (const NodeId input : n.inputs) {
+      if (inside(input) && ir_[input].compute == Compute::root) return {};
       if (inside(input)) continue;
       if (stored_anyway(input)) reads.made.push_back(input), reads.nodes.push_back(input);
       else if (!reads.computable(input, vars_)) return {};

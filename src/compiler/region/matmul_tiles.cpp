@@ -1,8 +1,14 @@
 #include "compiler/region/matmul_tiles.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include "compiler/region/dot_prologue.h"
 
 namespace weft::compiler {
 
@@ -72,6 +78,58 @@ std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWo
 }
 
 }  // namespace
+
+MatmulWork matmul_work(const DotPlan& plan, bool transposed) {
+  const auto bytes = [](Dtype t) { return static_cast<double>(t.size()); };
+  const kernel::Epilogue& e = plan.epilogue;
+  const kernel::DotDesc& d = plan.desc;
+  MatmulWork out{d.a, 1, transposed ? d.n : d.m, transposed ? d.m : d.n, d.k};
+  for (const int64_t n : d.batch) out.batches *= n;
+  out.exact = d.a == float32 && !d.numerics.tf32;
+  out.along_depth = !out.exact && d.a_k == 1 && d.b_k == 1 && plan.a_prologue.empty() && plan.b_prologue.empty();
+  out.bytes = bytes(d.c);
+  const auto loaded = [&](const DotPrologue& p) { return p.empty() ? 0 : loaded_bytes(p.steps, 16 / d.a.size()); };
+  out.loaded = {loaded(plan.a_prologue), loaded(plan.b_prologue)};
+  if (transposed) std::swap(out.loaded.a, out.loaded.b);
+  for (const int step : e.stored) out.bytes += bytes(e.steps[static_cast<size_t>(step)].dtype);
+  for (const kernel::EpilogueOperand& x : e.operands)
+    if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
+  for (const kernel::EpilogueStep& s : e.steps)
+    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.operations += kernel::info(s.op).flops;
+  return out;
+}
+
+bool takes_matmul_tiles(const DotPlan& plan, const target::Machine& machine) {
+  constexpr int64_t least_exact = 32;  // rows and columns: smaller results leave most of a tile empty
+  const kernel::DotDesc& d = plan.desc;
+  const bool exact = d.a == float32 && !d.numerics.tf32;
+  const Dtype sums = plan.epilogue.steps[0].dtype;
+  return d.a == d.b && sums != float64 && sums != int32 && machine.tensor_core_bytes(d.a) > 0 &&
+         (!exact || std::min(d.m, d.n) >= least_exact) && d.m > 1 && d.n > 1 && d.k < (int64_t{1} << 30);
+}
+
+std::string why_no_tile(const target::Machine& machine, const MatmulWork& w, const MatmulTile& t) {
+  constexpr int64_t least = 16, most = 256, deepest = 128, of_two_stages = 2;
+  const auto is_side = [&](int64_t n) {
+    return n >= least && n <= most && (std::has_single_bit(static_cast<uint64_t>(n)) || n % 64 == 0);
+  };
+  const bool wide = w.operands.size() == 2 || (w.along_depth && machine.whole_rows_of_products());
+  if (!is_side(t.rows) || !is_side(t.columns)) return "tiles of m and n have 16, 32, 64, 128, 192 or 256 elements";
+  if (t.depth < least || t.depth > deepest || !std::has_single_bit(static_cast<uint64_t>(t.depth)))
+    return "tiles of k have 16, 32, 64 or 128 elements";
+  if (t.rows * t.columns > (wide ? 128 * 256 : 128 * 128))
+    return "the sums of the tile do not stay in registers: 128 x 256 of 16-bit operands do, 128 x 128 of float32";
+  if (t.ping_pong && t.rows * t.columns > 128 * 128)
+    return "the sums of the tile do not stay in the registers of one warpgroup: 128 x 128 do";
+  const int64_t stages = std::max<int64_t>(of_two_stages, t.stages);
+  if (const int64_t bytes = stages * stage_bytes(t, w.operands), has = machine.tensor_core_bytes(w.operands);
+      bytes > has)
+    return fmt::format("{} stages of the tile take {} bytes of shared memory, and a program has {}", stages, bytes,
+                       has);
+  return w.loaded.a + w.loaded.b > 0 && !registers_suffice(t, w.loaded)
+             ? "a thread has no registers for its sums beside the operands that it computes"
+             : "";
+}
 
 MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& w) {
   MatmulTiling best;

@@ -1,6 +1,9 @@
 #pragma once
 // The tiles of generated matmuls on GPUs: which one a product gets, and how much of the machine it then keeps
 // busy. Lowering takes the tile, fusion the share.
+#include <string>
+
+#include "compiler/ir/grouping.h"
 #include "kernel/tile.h"
 #include "target/machine.h"
 
@@ -35,6 +38,14 @@ struct MatmulTiling {
   double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
   double seconds = 0;  // predicted
 };
+
+/// Returns the work of a product, with what its epilogue reads, computes and stores for each element; `transposed`: of
+/// C computed as [n, m].
+MatmulWork matmul_work(const DotPlan& plan, bool transposed);
+/// Returns whether generated code multiplies a product in tiles: on tensor cores, or exactly by a GPU's vector units.
+bool takes_matmul_tiles(const DotPlan& plan, const target::Machine& machine);
+/// Returns why the machine has no code, memory or registers for a tile; empty if it has.
+std::string why_no_tile(const target::Machine& machine, const MatmulWork& work, const MatmulTile& tile);
 
 /// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the
 /// last one; the contracted axis is not divided. With ping-pong, epilogues of one tile run beside the multiplications

@@ -53,7 +53,7 @@ Ir RuleGraph::run() {
     readers_[mapped(id)] += facts_.readers[id];
   }
   for (NodeId id : source_.outputs) out_.outputs.push_back(mapped(id));
-  carry_regions(source_, out_, mapped);
+  carry_labels(source_, out_, mapped);
   return std::move(out_);
 }
 
@@ -160,7 +160,7 @@ Ir with_plain_operands(Ir ir) {
   }
   for (NodeId id : ir.inputs) result.inputs.push_back(renumbered[id]);
   for (NodeId id : ir.outputs) result.outputs.push_back(renumbered[id]);
-  carry_regions(ir, result, [&](NodeId id) { return renumbered[id]; });
+  carry_labels(ir, result, [&](NodeId id) { return renumbered[id]; });
   return result;
 }
 

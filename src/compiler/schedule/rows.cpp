@@ -411,6 +411,11 @@ Sizes sized_for_cpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const
   return with_loop(with_halves(s, analysis, group), ir, grouping, group, view.rows, lanes);
 }
 
+/// Returns the rough cost of a point of the domain.
+double rough_operations(const AccessAnalysis& analysis) {
+  return analysis.flops + 4 * static_cast<double>(analysis.touches.size());
+}
+
 /// Chooses the schedule of the group's domain as it is. `cut`: the axis of which a program computes all positions.
 /// `second`: the second choice of axes; nothing if there is none.
 std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, Group& group, target::Target& target,
@@ -443,7 +448,7 @@ std::optional<Schedule> schedule_domain(const Ir& ir, const Grouping& grouping, 
               all_static(best->vars) && cut < 0;
   const auto size = simt ? sized_for_gpu : sized_for_cpu;
   Schedule schedule = schedule_of(size(s, analysis, ir, grouping, group, view, target), view, group);
-  schedule.operations = analysis.flops + 4 * static_cast<double>(analysis.touches.size());
+  schedule.operations = rough_operations(analysis);
   schedule.guarded_tiles =
       target.machine().wants_loads_in_flight() && s.kind == RowClass::map && analysis.flops > long_arithmetic;
   return schedule;
@@ -486,15 +491,21 @@ Schedule schedule_rows(const Ir& ir, const Grouping& grouping, Group& group, tar
   return cut < 0 ? whole : *schedule_domain(ir, grouping, group, target, cut, false);
 }
 
-bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
+std::string apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target) {
   if (!schedule.cut.axes.empty() && schedule.cut.axes[0] != cut_at_concats(ir, grouping, group, target.machine()))
-    return false;
-  if (!set_extents(schedule, group)) return false;
+    return "the group is not cut along this axis";
+  if (!set_extents(schedule, group)) return "the domain lacks an axis";
   const std::vector<int> passes = root_passes(ir, grouping, group);
   const int last = *std::max_element(passes.begin(), passes.end());
-  if ((schedule.panels() && last > 0) || (schedule.loop.count(Level::warps) > 1 && reads_again(group, passes)))
-    return false;
-  return why_illegal(schedule, group, target.machine()).empty();
+  if (schedule.panels() && last > 0)
+    return "panels of columns are walked once, and a later pass needs their reductions";
+  if (schedule.loop.count(Level::warps) > 1 && reads_again(group, passes))
+    return "warps share columns where no later pass reads their elements again";
+  if (schedule.operations == 0) {
+    const AccessAnalysis analysis(ir, grouping, group);
+    schedule.operations = rough_operations(analysis);
+  }
+  return why_illegal(schedule, group, target.machine());
 }
 
 std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const Group& group, target::Target& target) {
@@ -507,7 +518,7 @@ std::vector<Schedule> schedules_of(const Ir& ir, const Grouping& grouping, const
     all.push_back(std::move(*second));
   for (Schedule& schedule : all) {
     Group own = split.copy();
-    if (apply(schedule, ir, grouping, own, target)) legal.push_back(std::move(schedule));
+    if (apply(schedule, ir, grouping, own, target).empty()) legal.push_back(std::move(schedule));
   }
   return legal;
 }
@@ -523,7 +534,7 @@ std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping
     for (Schedule& next : neighbours(found[k])) {
       Group own = split.copy();
       if (found.size() < most && known.insert(compiler::to_string(next)).second &&
-          apply(next, ir, grouping, own, target))
+          apply(next, ir, grouping, own, target).empty())
         found.push_back(std::move(next));
     }
   if (found.size() > most) found.resize(most);

@@ -2,6 +2,7 @@
 // Chooses the schedule of a rows group: the axes that lanes run along, the part of the domain that one program
 // computes, and the width of a tile. The choice depends on the strides of the group's loads and stores alone.
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compiler/schedule/access.h"
@@ -59,8 +60,8 @@ std::vector<Schedule> reachable_schedules(const Ir& ir, const Grouping& grouping
                                           target::Target& target, size_t most);
 
 /// Cuts the group's domain, whose axes `split_at_reads` has split before, as the schedule says and fills in what its
-/// text does not hold. Returns false if the group cannot have the schedule on the target.
-bool apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
+/// text does not hold. Returns why the group cannot have the schedule on the target; empty if it can.
+std::string apply(Schedule& schedule, const Ir& ir, const Grouping& grouping, Group& group, target::Target& target);
 
 /// Returns how many tiles of a long row should be combined with a reducer's state at once. Where bringing a state to a
 /// new frame costs much (an exponential), several tiles share that of the state.

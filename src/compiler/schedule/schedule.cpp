@@ -7,6 +7,9 @@
 #include <bit>
 #include <charconv>
 #include <numeric>
+#include <utility>
+
+#include "compiler/region/matmul_tiles.h"
 
 namespace weft::compiler {
 
@@ -14,14 +17,26 @@ namespace {
 
 constexpr std::array<std::string_view, level_count> level_names{"grid",   "cluster", "warps",
                                                                 "serial", "unroll",  "lanes"};
-constexpr std::array<std::string_view, 3> class_names{"map", "row", "column"};
+constexpr std::array<std::string_view, 5> class_names{"map", "row", "column", "product", "attention"};
 
-constexpr std::array<std::pair<std::string_view, AxisDivision Schedule::*>, 4> divisions{{
+constexpr std::array<std::pair<std::string_view, AxisDivision Schedule::*>, 5> divisions{{
     {"programs", &Schedule::programs},
+    {"rows", &Schedule::rows},
     {"lanes", &Schedule::lanes},
     {"loop", &Schedule::loop},
     {"cut", &Schedule::cut},
 }};
+
+constexpr std::array<std::pair<std::string_view, int Staging::*>, 7> staging_words{{
+    {"stages", &Staging::stages},
+    {"raster", &Staging::raster},
+    {"specialize", &Staging::specialize},
+    {"persistent", &Staging::persistent},
+    {"ping_pong", &Staging::ping_pong},
+    {"warps", &Staging::warps},
+    {"registers", &Staging::registers},
+}};
+constexpr std::array<std::string_view, 3> instructions{"wgmma", "mma", "fma"};
 
 }  // namespace
 
@@ -48,8 +63,9 @@ bool Schedule::gemv() const {
 
 bool Schedule::operator==(const Schedule& other) const {
   return kind == other.kind && any_length == other.any_length && guarded_tiles == other.guarded_tiles &&
-         std::all_of(divisions.begin(), divisions.end(),
-                     [&](const auto& d) { return this->*d.second == other.*d.second; });
+         staging == other.staging && std::all_of(divisions.begin(), divisions.end(), [&](const auto& d) {
+           return this->*d.second == other.*d.second;
+         });
 }
 
 namespace {
@@ -112,6 +128,9 @@ std::string to_string(const Schedule& schedule) {
       text += fmt::format(";{}={}", name, to_string(d));
   if (schedule.any_length) text += ";any_length";
   if (schedule.guarded_tiles) text += ";guarded_tiles";
+  for (const auto& [word, member] : staging_words)
+    if (schedule.staging.*member > 0) text += fmt::format(";{}={}", word, schedule.staging.*member);
+  if (!schedule.staging.instruction.empty()) text += ";" + schedule.staging.instruction;
   return text;
 }
 
@@ -129,16 +148,43 @@ std::optional<Schedule> parse_schedule(std::string_view text) {
     }
   schedule.any_length = take(text, ";any_length");
   schedule.guarded_tiles = take(text, ";guarded_tiles");
+  for (const auto& [word, member] : staging_words)
+    if (take(text, fmt::format(";{}=", word))) {
+      const std::optional<int64_t> n = take_number(text);
+      if (!n || *n < 1 || *n > 1024) return {};
+      schedule.staging.*member = static_cast<int>(*n);
+    }
+  for (const std::string_view instruction : instructions)
+    if (take(text, fmt::format(";{}", instruction))) schedule.staging.instruction = instruction;
   return text.empty() ? std::optional(schedule) : std::nullopt;
 }
 
+namespace {
+
+/// Returns the extents of the axes that divisions name: of the domain, or of a tiled kernel.
+std::vector<int64_t> extents_of(const Group& group) {
+  std::vector<int64_t> out;
+  if (group.kind == Group::Kind::dot)
+    for (const Dim& d : group.dot.extents) out.push_back(d.bound());
+  else if (group.kind == Group::Kind::attention) {
+    out = group.attention.batch;
+    for (const Dim& d : {group.attention.tq, group.attention.tk}) out.push_back(d.bound());
+  } else {
+    for (const DomainVariable& v : group.domain) out.push_back(v.extent.bound());
+  }
+  return out;
+}
+
+}  // namespace
+
 bool set_extents(Schedule& schedule, const Group& group) {
+  const std::vector<int64_t> extents = extents_of(group);
   for (const auto& [name, division] : divisions) {
     AxisDivision& d = schedule.*division;
     d.extent = 1;
     for (const int axis : d.axes) {
-      if (static_cast<size_t>(axis) >= group.domain.size()) return false;
-      d.extent *= group.domain[static_cast<size_t>(axis)].extent.bound();
+      if (static_cast<size_t>(axis) >= extents.size()) return false;
+      d.extent *= extents[static_cast<size_t>(axis)];
     }
   }
   return true;
@@ -164,7 +210,7 @@ std::string why_incomplete(const Schedule& s, const Group& group) {
     if (covered < d.share() && !s.any_length) return fmt::format("{} are not all computed", name);
   }
   std::sort(axes.begin(), axes.end());
-  std::vector<int> all(group.domain.size());
+  std::vector<int> all(extents_of(group).size());
   std::iota(all.begin(), all.end(), 0);
   return axes == all ? "" : "each axis belongs to one division";
 }
@@ -226,9 +272,69 @@ std::string why_too_large(const Schedule& s, const target::Machine& machine) {
   return s.panels() && machine.simt ? "panels are of a CPU" : "";
 }
 
+bool is_tile_of(const AxisDivision& d, Level outer) {
+  return d.parts.size() == 2 && d.parts[0].level == outer && d.parts[1].level == Level::lanes;
+}
+
+/// Returns why a machine does not launch a tiled kernel so.
+std::string why_not_launched(const Staging& s, bool warpgroups) {
+  constexpr int on = 1, off = 2, most_stages = 32, most_warps = 16, most_registers = 255;
+  const auto warps = static_cast<unsigned>(s.warps);
+  if (s.stages > most_stages) return "a loop has 32 stages at most";
+  if (s.warps > most_warps || (s.warps > 0 && !std::has_single_bit(warps) && s.warps != 12))
+    return "a program has a power of two of warps up to 16, or 12";
+  if (warpgroups && s.warps % 4 != 0) return "warpgroups are four warps each";
+  if (s.registers > most_registers) return "a thread has 255 registers at most";
+  if ((s.specialize == on || s.persistent == on || s.ping_pong == on) && !warpgroups)
+    return "copies by warps of their own, and programs in turns, are of products by warpgroups (wgmma)";
+  if (s.ping_pong == on && (s.specialize == off || s.persistent == off))
+    return "two programs multiply in turns where copies have warps of their own and blocks stay";
+  return s.persistent == on && s.specialize == off ? "programs take turns where copies have warps of their own" : "";
+}
+
+/// Returns why the machine has no code for a product in these tiles.
+std::string why_no_product(const Schedule& s, const Group& group, const target::Machine& machine) {
+  if (group.kind != Group::Kind::dot) return "the group is no product";
+  if (s.rows.axes.empty()) return s.lanes.axes.empty() && s.loop.axes.empty() ? "" : "the product is not tiled";
+  if (!is_tile_of(s.rows, Level::grid) || !is_tile_of(s.lanes, Level::grid) || !is_tile_of(s.loop, Level::serial))
+    return "a product has tiles of m and n on programs, and a loop of tiles of k";
+  if (!takes_matmul_tiles(group.dot, machine)) return "the machine's products are not tiled so";
+  MatmulTile tile{s.rows.parts[1].count, s.lanes.parts[1].count, s.loop.parts[1].count, s.staging.stages,
+                  s.staging.ping_pong == 1};
+  const bool transposed = group.dot.desc.c_n != 1 && group.dot.desc.c_m == 1;
+  if (transposed) std::swap(tile.rows, tile.columns);
+  const MatmulWork work = matmul_work(group.dot, transposed);
+  const bool warpgroups =
+                 machine.arch == "sm_90a" && (work.operands.size() == 2 || work.along_depth) && tile.rows % 64 == 0,
+             exact = work.exact;
+  const std::string& wanted = s.staging.instruction;
+  const std::string_view has = exact ? "fma" : warpgroups ? "wgmma" : "mma";
+  if (!wanted.empty() && wanted != has) return fmt::format("its tiles are multiplied by {}, not by {}", has, wanted);
+  if (std::string why = why_not_launched(s.staging, warpgroups && !exact); !why.empty()) return why;
+  return why_no_tile(machine, work, tile);
+}
+
+std::string why_no_attention(const Schedule& s, const Group& group, const target::Machine& machine) {
+  if (group.kind != Group::Kind::attention) return "the group is no attention";
+  if (!is_tile_of(s.rows, Level::grid) || !is_tile_of(s.loop, Level::serial))
+    return "attention has tiles of queries on programs, and a loop of tiles of keys";
+  for (const AxisDivision* d : {&s.rows, &s.loop})
+    if (const int64_t n = d->parts[1].count; n < 16 || n > 256 || !std::has_single_bit(static_cast<uint64_t>(n)))
+      return "tiles of attention have 16, 32, 64, 128 or 256 rows";
+  const bool warpgroups = machine.arch == "sm_90a" && group.attention.q.dtype.size() == 2;
+  return why_not_launched(s.staging, warpgroups);
+}
+
 }  // namespace
 
 std::string why_illegal(const Schedule& schedule, const Group& group, const target::Machine& machine) {
+  if (schedule.kind == RowClass::product || schedule.kind == RowClass::attention) {
+    const bool product = schedule.kind == RowClass::product, tiled = !schedule.rows.axes.empty();
+    const std::string why = tiled ? why_incomplete(schedule, group) : "";
+    return !why.empty() ? why
+           : product    ? why_no_product(schedule, group, machine)
+                        : why_no_attention(schedule, group, machine);
+  }
   for (const std::string& reason :
        {why_incomplete(schedule, group), why_formless(schedule, group), why_too_large(schedule, machine)})
     if (!reason.empty()) return reason;

@@ -1,5 +1,5 @@
 #pragma once
-// A schedule is data: how the domain of a rows group is divided over the levels of the machine. Rules (rows.h) and the
+// A schedule is data: how the domain of a group is divided over the levels of the machine. Rules (rows.h) and the
 // tuner make the same values, one function says which of them are legal, and the lowering does as they say.
 #include <cstdint>
 #include <optional>
@@ -45,8 +45,21 @@ struct AxisDivision {
   bool operator==(const AxisDivision&) const = default;
 };
 
-/// The forms of a kernel. Reduced axes are the lanes of a row, and the loop of a column; a map reduces nothing.
-enum class RowClass : uint8_t { map, row, column };
+/// The forms of a kernel. Reduced axes are the lanes of a row, and the loop of a column; a map reduces nothing. A
+/// product and attention compute tiles of several axes: their programs, rows, lanes and loop have lanes each.
+enum class RowClass : uint8_t { map, row, column, product, attention };
+
+/// How a tiled kernel copies, launches and orders its programs; 0: as its code chooses.
+struct Staging {
+  int stages = 0;  // of the loop that copies ahead, at most
+  int raster = 0;  // rows of tiles that alternate
+  // Copies by warps of their own, programs in turns on blocks that stay, two programs of a block that multiply in
+  // turns: 1 yes, 2 no.
+  int specialize = 0, persistent = 0, ping_pong = 0;
+  int warps = 0, registers = 0;
+  std::string instruction = {};  // that steps want: "mma", "wgmma", "fma"
+  bool operator==(const Staging&) const = default;
+};
 
 struct Schedule {
   RowClass kind = RowClass::map;
@@ -57,9 +70,11 @@ struct Schedule {
   // frame together, so that their state is brought there once.
   AxisDivision programs, lanes;
   AxisDivision loop;  // column: what is reduced; map: axes along which work repeats (invariant.h)
+  AxisDivision rows;  // product: m, as lanes is n and loop is k; attention: queries, as loop is keys
   AxisDivision cut;   // map: the axis that is cut at the borders between a concat's operands; all of it is unrolled
   bool any_length = false;     // map over one flat axis whose length is a kernel argument: one kernel for all lengths
   bool guarded_tiles = false;  // map: the tiles of the loop are guarded, and there is no second copy for the remainder
+  Staging staging;             // product, attention
   double operations = 0;       // rough cost of a point of the domain; not a choice
 
   /// Returns the lanes of a tile.

@@ -96,11 +96,14 @@ bool pays(const Ir& ir, const Users& users, const FramedSum& found, const target
 
 }  // namespace
 
-Ir single_pass_reductions(Ir ir, const target::Target& target) {
+Ir single_pass_reductions(Ir ir, const target::Target& target, const SinglePassWish& wish) {
+  if (!target.machine().simt && ir.scheduled.empty()) return ir;
   if (framed_sums(ir).empty()) return ir;
   const Users readers = users(ir);
-  return eliminate_dead_code(join_framed_sums(
-      std::move(ir), [&](const Ir& graph, const FramedSum& sum) { return pays(graph, readers, sum, target); }));
+  return eliminate_dead_code(join_framed_sums(std::move(ir), [&](const Ir& graph, const FramedSum& sum) {
+    const std::optional<bool> asked = wish(graph, sum.sum);
+    return asked ? *asked : target.machine().simt && pays(graph, readers, sum, target);
+  }));
 }
 
 }  // namespace weft::compiler

@@ -174,7 +174,7 @@ class FewResults : StateRewriter {
     return count;
   }
   static bool is_long(const IrNode& node, const Shape& shape) {
-    return volume(node.type.shape) < few_results && reduced(node, shape) >= long_reduction;
+    return !node.whole && volume(node.type.shape) < few_results && reduced(node, shape) >= long_reduction;
   }
   /// Returns whether the reduction runs down columns, which ReductionSplitter splits instead.
   static bool is_column(const IrNode& node, const Shape& shape) {
@@ -250,7 +250,7 @@ class InterruptedReductions : StateRewriter {
 
   /// Returns how many of a reduction's axes to reduce first, or 0 to leave it whole.
   static size_t leading(const IrNode& node, const Ir& ir, bool many_programs) {
-    if (node.op != graph::Op::reduce) return 0;
+    if (node.op != graph::Op::reduce || node.whole) return 0;
     const Shape& shape = ir[node.inputs[0]].type.shape;
     if (std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return !d.is_static(); })) return 0;
     const std::vector<int64_t>& axes = node.attrs->axes;
@@ -359,7 +359,7 @@ class ReductionSplitter : StateRewriter {
   NodeId reduce(NodeId id, IrNode node, bool in_memory) {
     const graph::Type operand = to_[node.inputs[0]].type;
     Run run;
-    if (!run_of(node, operand.shape, run)) return add_state(std::move(node));
+    if (node.whole || !run_of(node, operand.shape, run)) return add_state(std::move(node));
     const int64_t kept = volume(node.type.shape);
     const int64_t of_rows = parts_of_rows(run, kept);
     const bool beside_rows = id >= 0 && !has_results(node) && run.first == 0 && !run.innermost &&

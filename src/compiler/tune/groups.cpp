@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "compiler/region/dot_plan.h"
 #include "compiler/schedule/work.h"
+#include "compiler/tune/steps.h"
 #include "compiler/tune/tune.h"
 #include "compiler/tune/user_kernels.h"
 
@@ -74,7 +75,8 @@ void GroupTuner::find_families(const std::vector<GroupId>& order) {
     const Group& it = group(g);
     const bool empty = std::all_of(it.roots.begin(), it.roots.end(),
                                    [&](const Root& r) { return volume(cx_.ir[r.node].type.shape) == 0; });
-    if (empty || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
+    const bool settled = !result_.variants.empty() && !result_.variants[g].by_rules();  // by steps
+    if (empty || settled || (it.kind != Group::Kind::rows && it.kind != Group::Kind::dot)) continue;
     const GroupWork work = work_of(view(), it);
     const double seconds = std::max(work.launch.bytes / bytes_per_second, work.launch.flops / flops_per_second);
     Digest code;
@@ -120,7 +122,7 @@ void GroupTuner::add_row_candidates(TuneItem& item, const Group& it) {
   std::vector<Variant> variants{{}};
   for (Schedule& schedule : most_ > 0 ? reachable_schedules(cx_.ir, grouping_, it, cx_.target, most_)
                                       : schedules_of(cx_.ir, grouping_, it, cx_.target))
-    variants.push_back({false, std::move(schedule)});
+    variants.push_back({std::move(schedule)});
   std::vector<Digest> seen;
   for (const Variant& variant : variants) {
     const std::optional<Lowering> lowering = result_.memo.rows(cx_, it, variant.schedule);
@@ -141,8 +143,10 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
     item.candidates = {call};
     return;
   }
-  const Lowering own = result_.memo.dot(cx_, it);
-  item.candidates = {call, {Variant{true, {}}, own.code, own.params, nullptr, {}, false}};
+  Variant generated{Schedule{}};
+  generated.schedule->kind = RowClass::product;
+  const Lowering own = result_.memo.dot(cx_, it, generated.schedule);
+  item.candidates = {call, {generated, own.code, own.params, nullptr, {}, false}};
 }
 
 /// Describes the memory that a node's strides reach.
@@ -242,14 +246,22 @@ TuneItem GroupTuner::item(const Family& family) {
 /// Returns whether the family's groups can have a variant, which may come from a file that somebody edited.
 bool GroupTuner::fits(const Family& family, const Variant& variant) {
   const Group& it = group(family.largest);
-  if (it.kind == Group::Kind::dot) return !variant.schedule;
-  return !variant.own && result_.memo.rows(cx_, it, variant.schedule).has_value();
+  if (it.kind == Group::Kind::rows) return result_.memo.rows(cx_, it, variant.schedule).has_value();
+  if (!variant.schedule) return true;
+  Schedule complete = *variant.schedule;
+  return complete.kind == RowClass::product && set_extents(complete, it) &&
+         why_illegal(complete, it, cx_.target.machine()).empty();
 }
 
 /// Looks up the choice of each family, and measures those without one if the policy allows it.
 TunedGroups GroupTuner::run(const std::vector<GroupId>& order) {
   result_.variants.assign(grouping_.groups.size(), {});
   const bool replays = policy_.choices && !policy_.choices->empty();
+  for (const GroupSteps& scheduled : scheduled_groups(cx_.ir, grouping_)) {
+    result_.variants[scheduled.group] =
+        variant_by_steps(cx_, group(scheduled.group), scheduled.steps, policy_.numerics);
+    result_.text += fmt::format("group {}: by steps {}\n", scheduled.group, to_string(scheduled.steps));
+  }
   if (policy_.tuning == Tuning::off && !replays) return std::move(result_);
   find_families(order);
   std::vector<TuneItem> items;
@@ -331,8 +343,11 @@ void verify(const Grouping& grouping, const TunedGroups& tuned) {
     const Variant& variant = tuned.variants[g];
     require(variant.config.empty() == !tuned.kernels[g], "a kernel is there for each configuration", g);
     require(variant.config.empty() || kind == Group::Kind::call, "only a user's kernel has configurations", g);
-    require(!variant.own || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
-    require(!variant.schedule || kind == Group::Kind::rows, "only a group of rows has schedules to choose from", g);
+    const auto of = [&](RowClass form) { return variant.schedule && variant.schedule->kind == form; };
+    require(!of(RowClass::product) || kind == Group::Kind::dot, "only a matmul has code in place of a library's", g);
+    require(!of(RowClass::attention) || kind == Group::Kind::attention, "only attention has blocks of queries", g);
+    require(!variant.schedule || of(RowClass::product) || of(RowClass::attention) || kind == Group::Kind::rows,
+            "only a group of rows has schedules to choose from", g);
   }
 }
 

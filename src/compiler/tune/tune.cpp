@@ -230,15 +230,14 @@ TuneResult contest(const TuneItem& item, const Executables& executables, const T
 
 std::string to_string(const Variant& variant) {
   if (!variant.config.empty()) return std::string(config_mark) + variant.config;
-  return variant.own ? "own" : variant.schedule ? to_string(*variant.schedule) : "rules";
+  return variant.schedule ? to_string(*variant.schedule) : "rules";
 }
 
 std::optional<Variant> parse_variant(std::string_view text) {
   if (text == "rules") return Variant{};
-  if (text == "own") return Variant{true, {}};
-  if (text.starts_with(config_mark)) return Variant{false, {}, std::string(text.substr(config_mark.size()))};
+  if (text.starts_with(config_mark)) return Variant{{}, std::string(text.substr(config_mark.size()))};
   std::optional<Schedule> schedule = parse_schedule(text);
-  return schedule ? std::optional(Variant{false, std::move(schedule)}) : std::nullopt;
+  return schedule ? std::optional(Variant{std::move(schedule)}) : std::nullopt;
 }
 
 std::optional<Variant> recorded_choice(const Digest& key, const Policy& policy) {

@@ -79,7 +79,7 @@ struct TuneEffort {
   bool recorded = true;              // results are kept, and their cost counts against the process's budget
 };
 
-/// Returns a variant as one word, "rules", "own", "config:" with the word of a configuration, or the text of its
+/// Returns a variant as one word, "rules", "config:" with the word of a configuration, or the text of its
 /// schedule, as choices are recorded.
 std::string to_string(const Variant& variant);
 /// Reads such a word; returns nothing for any other text.

@@ -90,7 +90,7 @@ class KernelTuner {
     const runtime::Span span("compiler", "configurations are measured");
     const auto start = TuneClock::now();
     const size_t best = choose();
-    record_choice(choice_key_, Variant{false, {}, tuning_.candidates[best].word});
+    record_choice(choice_key_, Variant{{}, tuning_.candidates[best].word});
     ChosenKernel out = chosen(best, figures());
     out.ms = std::chrono::duration<double, std::milli>(TuneClock::now() - start).count();
     return out;

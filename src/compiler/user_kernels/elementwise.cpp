@@ -42,7 +42,7 @@ class Delayed {
     for (NodeId id = 0; id < from_.size(); ++id) emit(id);
     for (const NodeId id : from_.inputs) to_.inputs.push_back(renamed_[id]);
     for (const NodeId id : from_.outputs) to_.outputs.push_back(renamed_[id]);
-    carry_regions(from_, to_, [&](NodeId id) { return renamed_[id]; });
+    carry_labels(from_, to_, [&](NodeId id) { return renamed_[id]; });
     sort_regions(to_);
     return std::move(to_);
   }

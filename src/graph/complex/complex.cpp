@@ -210,6 +210,7 @@ bool acts_on_parts(const Node& node) {
     case Op::gather:
     case Op::assign:
     case Op::depends:
+    case Op::scheduled:
     case Op::neg:
     case Op::add:
     case Op::sub: return true;

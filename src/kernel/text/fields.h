@@ -27,10 +27,9 @@ std::span<const FieldText> field_texts();
 
 /// The words of how a kernel is launched, behind its head: "any_size warps 8 stages 3".
 inline constexpr std::pair<std::string_view, int LaunchOptions::*> launch_words[] = {
-    {"warps", &LaunchOptions::warps},
-    {"stages", &LaunchOptions::stages},
-    {"cluster", &LaunchOptions::cluster},
-    {"registers", &LaunchOptions::registers},
+    {"warps", &LaunchOptions::warps},           {"stages", &LaunchOptions::stages},
+    {"cluster", &LaunchOptions::cluster},       {"registers", &LaunchOptions::registers},
+    {"specialize", &LaunchOptions::specialize}, {"persistent", &LaunchOptions::persistent},
     {"ping_pong", &LaunchOptions::ping_pong}};
 
 /// Returns the word of a field in an instruction of this kind: where a stride is a step, "step" and not "stride".

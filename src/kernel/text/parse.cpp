@@ -277,7 +277,7 @@ class Parser {
     inst.number = Number::of_int(kernel_.locals[static_cast<size_t>(inst.ref) - kernel_.params.size()].elements);
   }
 
-  /// "parallel %5 = %1 to %2 step %3 carry(%6 = %4)"
+  /// "parallel %5 = %1 to %2 step %3 stages 2 carry(%6 = %4)"
   void loop(Inst& inst, Bodies& bodies, std::vector<Type>& types, const Token& at) {
     inst.parallel = in_.accept("parallel");
     bodies.push_back({{name(), Type{int64, {}}}});
@@ -287,6 +287,7 @@ class Parser {
     inst.args.push_back(value());
     in_.expect("step");
     inst.args.push_back(value());
+    if (in_.accept("stages")) inst.axis = static_cast<int>(in_.whole("stages", 1, 1024));
     if (!in_.accept("carry")) return;
     in_.expect("(");
     do {

@@ -192,13 +192,14 @@ class Printer {
     return s;
   }
 
-  // "%7 = loop %5 = %1 to %2 step %3 carry(%6 = %4)"
+  // "%7 = loop %5 = %1 to %2 step %3 stages 2 carry(%6 = %4)"
   string loop(const Inst& inst) const {
     if (inst.blocks.empty() || inst.blocks[0].arguments.empty() || inst.args.size() < 3)
       return " " + values(inst.args, 0);
     const auto& arguments = inst.blocks[0].arguments;
     string s = fmt::format("{} {} = {} to {} step {}", inst.parallel ? " parallel" : "", value(arguments[0]),
                            value(inst.args[0]), value(inst.args[1]), value(inst.args[2]));
+    if (inst.axis > 0) s += fmt::format(" stages {}", inst.axis);
     for (size_t k = 3; k < inst.args.size() && k - 2 < arguments.size(); ++k)
       s += fmt::format("{}{} = {}", k == 3 ? " carry(" : ", ", value(arguments[k - 2]), value(inst.args[k]));
     return inst.args.size() > 3 ? s + ")" : s;

@@ -146,6 +146,12 @@ Source scatter_of_rows() {
   return {{{ids, rows, table}, {graph::scatter(graph::ScatterMode::add, table, {ids}, rows, {0})}}, {}, {}};
 }
 
+/// A value that steps store.
+Source stored_by_steps() {
+  const Value x = param({21}), y = graph::scheduled(x * x, schedule::Steps().compute_root());
+  return {{{x}, {graph::tanh(y)}}, {}, {}};
+}
+
 /// A kernel of a user between two maps.
 Source kernel_of_a_user() {
   const Value x = param({21}), b = param({});
@@ -156,7 +162,7 @@ Source kernel_of_a_user() {
 std::vector<Sample> samples_of_passes() {
   std::vector<Sample> out;
   for (const auto& make : {norm, softmax, loss, mlp, attention, scatter, cumulative, sorted, loop, by_columns,
-                           best_of_rows, kernel_of_a_user})
+                           best_of_rows, kernel_of_a_user, stored_by_steps})
     out.push_back({make(), &target::cpu()});
   for (const auto& make : {loss, columns, row, decode, gather_of_a_row, sums_of_a_gradient, long_cumulative, long_sum,
                            sum_of_sums, long_row, spread_of_columns, scatter_of_rows, sum_of_transposed})

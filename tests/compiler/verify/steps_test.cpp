@@ -281,7 +281,7 @@ TEST_CASE("the verifier of choices refuses each planted fault by its rule") {
       {"a group without a variant", "norm", "each group has a variant",
        [](Compilation& c) { c.tuned.variants.pop_back(); }},
       {"rows that run as a matmul", "norm", "only a matmul has code in place of a library's",
-       [](Compilation& c) { c.tuned.variants[0].own = true; }},
+       [](Compilation& c) { c.tuned.variants[0].schedule.emplace().kind = RowClass::product; }},
       {"a matmul with a schedule of rows", "mlp", "only a group of rows has schedules to choose from",
        [](Compilation& c) { c.tuned.variants[number_of(c, group(c, Group::Kind::dot))].schedule = Schedule{}; }},
   };

@@ -90,7 +90,7 @@ Command explain_command() {
   set.add("step", "WHICH", &options->step, "train, sample (of images: test) or both")
       .one_of({"train", "sample", "both"});
   set.add("show", "STAGES", &options->show,
-          "print these whole: graph, groups, tune, kernels, plan, passes, after:PASS");
+          "print these whole: graph, groups, schedules, tune, kernels, plan, passes, after:PASS");
   set.add("verify", "", &options->verify, "hold what each pass of the compiler makes against its rules");
   set.add("runs", "N", &options->runs, "timed runs; figures are their medians").range(1, 10000);
   set.add("json", "", &options->json, "one JSON object a program");

@@ -50,13 +50,23 @@ std::string amount(double value, const char* unit) {
                      prefixes[k], unit);
 }
 
+/// Returns the lines of a stage that begin so.
+std::vector<std::string> lines_of(const compiler::Program& program, const char* stage, std::string_view begin) {
+  std::istringstream text(program.print(stage));
+  std::vector<std::string> out;
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with(begin)) out.push_back(line);
+  return out;
+}
+
 /// Returns what the tuner says of users' kernels with configurations: a line for each.
 std::vector<std::string> configurations(const compiler::Program& program) {
-  std::istringstream notes(program.print("tune"));
-  std::vector<std::string> out;
-  for (std::string line; std::getline(notes, line);)
-    if (line.starts_with("kernel ")) out.push_back(line);
-  return out;
+  return lines_of(program, "tune", "kernel ");
+}
+
+/// Returns the steps of each group: a line for each.
+std::vector<std::string> schedules(const compiler::Program& program) {
+  return lines_of(program, "schedules", "group ");
 }
 
 double rate(double work, double ms) { return ms > 0 ? work / ms / 1e6 : 0; }  // in 1e9 a second
@@ -115,6 +125,8 @@ std::string explained_text(const Explained& e, const target::Rates& rates, const
                      stats.simplify_ms + stats.group_ms + stats.lower_ms + stats.compile_ms, stats.simplify_ms,
                      stats.group_ms, stats.lower_ms, stats.compile_ms);
   for (const std::string& line : configurations(*e.program)) out += "  " + line + "\n";
+  out += "\n  schedules\n";
+  for (const std::string& line : schedules(*e.program)) out += "  " + line + "\n";
   for (const std::string& stage : show) out += fmt::format("\n  {}\n{}", stage, e.program->print(stage));
   out += fmt::format("\n  {:>4} {:7} {:>9} {:>9} {:>10} {:>11} {:>7} {:>9} {:>7}  {}\n", "step", "kind", "ms",
                      "predicted", "moved", "computed", "GB/s", "GFLOP/s", "of peak", "what");
@@ -147,6 +159,7 @@ std::string explained_json(const Explained& e, const target::Rates& rates, const
                   {"gflops_f32", rates.peak(Arithmetic::f32) / 1e9},
                   {"gflops_half", rates.peak(Arithmetic::f16) / 1e9}};
   if (const auto lines = configurations(*e.program); !lines.empty()) out["configurations"] = lines;
+  out["schedules"] = schedules(*e.program);
   for (const std::string& stage : show) out[stage] = e.program->print(stage);
   out["steps"] = nlohmann::ordered_json::array();
   const auto& steps = e.program->steps();

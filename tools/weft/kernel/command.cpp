@@ -42,6 +42,7 @@ int list(const KernelOptions& o) {
       fmt::print("{:16} {}\n{:16} {}, {} programs\n", row["kernel"].get<std::string>(),
                  row.value("summary", std::string()), "", row["arrays"].get<std::string>(),
                  row["programs"].get<int64_t>());
+      fmt::print("{:16} schedule: {}\n", "", row["schedule"].get<std::string>());
     }
   return 0;
 }

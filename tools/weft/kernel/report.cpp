@@ -75,6 +75,9 @@ ordered_json described(const KernelSubject& s) {
   out["bytes"] = least_bytes(p);
   out["product_flops"] = p.work.products;
   out["other_flops"] = p.work.operations;
+  std::string steps = stage_text(p, "schedule", "");
+  steps.pop_back();
+  out["schedule"] = steps;
   return out;
 }
 

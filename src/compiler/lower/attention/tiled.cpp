@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/lower/lower.h"
+#include "compiler/schedule/steps/product.h"
 #include "kernel/language/trace.h"
 #include "kernels/attention.h"
 
@@ -13,12 +14,10 @@ namespace {
 
 class TiledAttention {
  public:
-  TiledAttention(const LowerContext& cx, const AttentionPlan& plan, const Numerics& numerics) : cx_(cx), plan_(plan) {
-    a_.dtype = plan.q.dtype, a_.tf32 = plan.q.dtype == float32 && numerics.tf32;
+  TiledAttention(const LowerContext& cx, const AttentionPlan& plan, const Numerics& numerics)
+      : cx_(cx), plan_(plan), a_(attention_shape(plan, numerics)) {
     a_.widened = !cx.target.machine().simt;
     a_.batch = plan.batch;
-    a_.queries = plan.tq.bound(), a_.keys = plan.tk.bound();
-    a_.width = plan.width, a_.value_width = plan.value_width;
     a_.scale = plan.region.scale;
     if (plan.region.causal) a_.after = plan.region.offset;
     a_.q = array(plan.q), a_.k = array(plan.k), a_.v = array(plan.v), a_.mask = array(plan.mask);
@@ -26,14 +25,15 @@ class TiledAttention {
     a_.dq = array(plan.dq), a_.dk = array(plan.dk), a_.dv = array(plan.dv);
   }
 
-  LoweredRoutine run() {
-    const target::Machine& machine = cx_.target.machine();
-    const kernels::AttentionLimits limits{.shared_bytes = machine.shared_bytes,
-                                          .warpgroups = machine.arch == "sm_90a",
-                                          .cores = machine.simt ? 0 : machine.processors};
+  LoweredRoutine run(const std::optional<Schedule>& schedule) {
+    const kernels::AttentionLimits limits = attention_limits(cx_.target.machine());
     std::vector<Lowered> kernels;
     if (!plan_.region.derivative) {
-      kernels.push_back(lowered(kernels::attention_forward(a_, kernels::forward_blocks(a_, limits))));
+      const kernels::AttentionBlocks blocks =
+          schedule ? kernels::AttentionBlocks{schedule->rows.count(Level::lanes), schedule->loop.count(Level::lanes)}
+                   : kernels::forward_blocks(a_, limits);
+      kernels.push_back(lowered(kernels::attention_forward(a_, blocks)));
+      if (schedule) kernels.back().kernel.launch = launch_of(schedule->staging);
       return routine_of(std::move(kernels), 0);
     }
     const int64_t bytes = add_delta();
@@ -81,8 +81,9 @@ class TiledAttention {
 
 }  // namespace
 
-LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics) {
-  return TiledAttention(cx, group.attention, numerics).run();
+LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics,
+                                     const std::optional<Schedule>& schedule) {
+  return TiledAttention(cx, group.attention, numerics).run(schedule);
 }
 
 }  // namespace weft::compiler

@@ -5,6 +5,9 @@
 #include "base/error.h"
 #include "compiler/lower/dot/dot.h"
 
+#include "compiler/region/matmul_tiles.h"
+#include "compiler/schedule/steps/product.h"
+
 namespace weft::compiler {
 
 using kernel::no_value;
@@ -320,7 +323,7 @@ Lowered DotLowering::run() {
   m_ = emit_.extent(dims[-3]);
   n_ = emit_.extent(dims[-2]);
   k_ = emit_.extent(dims[-1]);
-  if (matmul_fits()) matmul_form(d_.c_n != 1 && d_.c_m == 1);
+  if (!schedule_.rows.axes.empty()) matmul_form(stores_transposed(plan_));
   else if (cx_.target.machine().simt) shared_form();
   else if (blocks_fit()) blocks_form(d_.c_n != 1 && d_.c_m == 1);
   else if (panels_fit(false)) panels_form(false);
@@ -331,14 +334,25 @@ Lowered DotLowering::run() {
   else outer_form(false);
   Lowered out = emit_.finish(grid_, 2 * d_.flops());
   out.kernel.any_size = any_size_;
-  out.kernel.launch.stages = ring_stages_;
-  out.kernel.launch.ping_pong = ping_pong_ ? 2 : 0;
+  out.kernel.launch = launch_of(schedule_.staging);
   return out;
 }
 
-Lowered lower_dot(const LowerContext& cx, const Group& fused) {
+kernel::LaunchOptions launch_of(const Staging& staging) {
+  kernel::LaunchOptions out;
+  out.warps = staging.warps, out.stages = staging.stages, out.registers = staging.registers;
+  out.specialize = staging.specialize, out.persistent = staging.persistent, out.ping_pong = staging.ping_pong;
+  return out;
+}
+
+Lowered lower_dot(const LowerContext& cx, const Group& fused, const std::optional<Schedule>& given) {
   Group group = fused.copy();
-  return DotLowering(cx, group).run();
+  const target::Machine& machine = cx.target.machine();
+  const bool tiled = given && !given->rows.axes.empty();
+  Schedule schedule;
+  if (tiled) schedule = *given;
+  else if (takes_matmul_tiles(group.dot, machine)) schedule = product_schedule(group.dot, machine);
+  return DotLowering(cx, group, std::move(schedule)).run();
 }
 
 }  // namespace weft::compiler

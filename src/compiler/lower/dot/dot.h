@@ -11,6 +11,7 @@
 //            (matmul.cpp)
 //   inner    lanes along K (both operands are contiguous in K): partial sums, added by a tree at the end
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/lower/emit.h"
@@ -31,9 +32,9 @@ enum class Along : uint8_t { row, depth };
 
 class DotLowering {
  public:
-  DotLowering(const LowerContext& cx, Group& group)
+  DotLowering(const LowerContext& cx, Group& group, Schedule schedule)
       : cx_(cx), plan_(group.dot), d_(group.dot.desc), result_(group.roots[0].node),
-        emit_(cx, group, "dot_" + std::to_string(result_)),
+        emit_(cx, group, "dot_" + std::to_string(result_)), schedule_(std::move(schedule)),
         b_(emit_.builder()), a_{-1, kernel::no_value, d_.a_m, d_.a_k, plan_.a_prologue, {}},
         bb_{-1, kernel::no_value, d_.b_n, d_.b_k, plan_.b_prologue, {}} {}
 
@@ -66,7 +67,6 @@ class DotLowering {
   void panels_form(bool exchanged);
 
   // lower/dot/matmul.cpp
-  bool matmul_fits() const;
   kernel::Value matmul_operand(const Side& side, kernel::Value row, kernel::Value depth,
                                const std::vector<int64_t>& dims, const std::vector<Along>& axes,
                                const std::vector<kernel::Value>& limits);
@@ -97,6 +97,7 @@ class DotLowering {
   const kernel::DotDesc& d_;
   int result_;
   Emitter emit_;
+  const Schedule schedule_;  // of tiles; without rows there are none
   kernel::Builder& b_;
   kernel::Ref c_ = -1;
   Side a_, bb_;
@@ -104,9 +105,7 @@ class DotLowering {
                 batch_ = kernel::no_value;
   Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
-  bool any_size_ = false;   // products are multiplied as those of users' kernels are
-  int ring_stages_ = 0;     // of their loops, at most; 0: as many as the target chooses
-  bool ping_pong_ = false;  // their programs multiply in turns
+  bool any_size_ = false;  // products are multiplied as those of users' kernels are
 };
 
 }  // namespace weft::compiler

@@ -8,7 +8,6 @@
 
 #include "compiler/lower/dot/dot.h"
 #include "compiler/region/dot_prologue.h"
-#include "compiler/region/matmul_tiles.h"
 
 namespace weft::compiler {
 
@@ -16,10 +15,6 @@ using kernel::no_value;
 using kernel::Value;
 
 namespace {
-
-// Rows of tiles that alternate, so that programs that run at the same time read few rows and columns: about as many of
-// each on a large GPU.
-constexpr int64_t tiles_of_group = 8;
 
 constexpr int64_t columns_of_part = 64;  // two lines of float32, one of 16 bits in shared memory
 
@@ -35,36 +30,7 @@ Along contiguous_axis(const kernel::Epilogue& steps) {
   return along_rows ? Along::row : Along::depth;
 }
 
-/// Returns the work of a product, with what its epilogue reads, computes and stores for each element.
-MatmulWork work_of(const DotPlan& plan, int64_t batches, int64_t rows, int64_t columns, bool exchanged) {
-  const auto bytes = [](Dtype t) { return static_cast<double>(t.size()); };
-  const kernel::Epilogue& e = plan.epilogue;
-  MatmulWork out{plan.desc.a, batches, rows, columns, plan.desc.k};
-  out.exact = plan.desc.a == float32 && !plan.desc.numerics.tf32;
-  out.along_depth =
-      !out.exact && plan.desc.a_k == 1 && plan.desc.b_k == 1 && plan.a_prologue.empty() && plan.b_prologue.empty();
-  out.bytes = bytes(plan.desc.c);
-  const auto loaded = [&](const DotPrologue& p) {
-    return p.empty() ? 0 : loaded_bytes(p.steps, 16 / plan.desc.a.size());
-  };
-  out.loaded = {loaded(plan.a_prologue), loaded(plan.b_prologue)};
-  if (exchanged) std::swap(out.loaded.a, out.loaded.b);
-  for (const int step : e.stored) out.bytes += bytes(e.steps[static_cast<size_t>(step)].dtype);
-  for (const kernel::EpilogueOperand& x : e.operands)
-    if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
-  for (const kernel::EpilogueStep& s : e.steps)
-    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.operations += kernel::info(s.op).flops;
-  return out;
-}
-
 }  // namespace
-
-bool DotLowering::matmul_fits() const {
-  constexpr int64_t least_exact = 32;  // rows and columns: smaller results leave most of a tile empty
-  const bool exact = d_.a == float32 && !d_.numerics.tf32;
-  return d_.a == d_.b && t_ == float32 && cx_.target.machine().tensor_core_bytes(d_.a) > 0 &&
-         (!exact || std::min(d_.m, d_.n) >= least_exact) && d_.m > 1 && d_.n > 1 && d_.k < (int64_t{1} << 30);
-}
 
 /// Loads a tile of one operand as tensor cores read it: in the operands' dtype, computed where the side has a prologue.
 Value DotLowering::matmul_operand(const Side& side, Value row, Value depth, const std::vector<int64_t>& dims,
@@ -89,12 +55,10 @@ Value DotLowering::matmul_operand(const Side& side, Value row, Value depth, cons
 /// Emits the tensor-core form. With `exchanged`, A is the right operand, and C is computed as [n, m].
 void DotLowering::matmul_form(bool exchanged) {
   const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
-  int64_t batches = 1;
-  for (int64_t n : d_.batch) batches *= n;
-  const MatmulTile tile = matmul_tiling(cx_.target.machine(), work_of(plan_, batches, rows, columns, exchanged)).tile;
-  const int64_t bm = tile.rows, bn = tile.columns, depth = tile.depth;
+  const int64_t of_m = schedule_.rows.count(Level::lanes), of_n = schedule_.lanes.count(Level::lanes),
+                bm = exchanged ? of_n : of_m, bn = exchanged ? of_m : of_n, depth = schedule_.loop.count(Level::lanes);
   Value m0, n0;
-  tiles(exchanged ? bn : bm, exchanged ? bm : bn, m0, n0, tiles_of_group);
+  tiles(of_m, of_n, m0, n0, schedule_.staging.raster);
   const Side &left = exchanged ? bb_ : a_, &right = exchanged ? a_ : bb_;
   const Value r0 = exchanged ? n0 : m0, c0 = exchanged ? m0 : n0;
   const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
@@ -126,7 +90,6 @@ void DotLowering::matmul_form(bool exchanged) {
     store(c, exchanged ? column : r0, exchanged ? r0 : column, strides, {row_limit, limit}, exchanged);
   }
   any_size_ = true;
-  ring_stages_ = tile.stages, ping_pong_ = tile.ping_pong;
 }
 
 }  // namespace weft::compiler

@@ -526,7 +526,7 @@ std::optional<Lowered> lower_rows(const LowerContext& cx, const Group& fused, co
     return RowLowering(cx, group, schedule).run();
   }
   Schedule schedule = *given;
-  if (!apply(schedule, cx.ir, cx.grouping, group, cx.target)) return {};
+  if (!apply(schedule, cx.ir, cx.grouping, group, cx.target).empty()) return {};
   return RowLowering(cx, group, schedule).run();
 }
 

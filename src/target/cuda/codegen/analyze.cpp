@@ -181,6 +181,16 @@ void Renderer::choose_general_threads() {
                  : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
 }
 
+/// Returns a loop that is to have stages and has none; null: there is none.
+const kernel::Inst* Renderer::loop_without_ring(const kernel::Block& block) const {
+  for (const kernel::Inst& inst : block.insts) {
+    if (inst.op == Op::loop && inst.axis > 0 && !rings_of_loops_.contains(&inst)) return &inst;
+    for (const kernel::Block& inner : inst.blocks)
+      if (const kernel::Inst* const found = loop_without_ring(inner)) return found;
+  }
+  return nullptr;
+}
+
 /// Refuses what the kernel's launch asks for and its code cannot have.
 void Renderer::check_launch() const {
   const kernel::LaunchOptions& asked = kernel_.launch;
@@ -200,6 +210,21 @@ void Renderer::check_launch() const {
         fmt::format("its programs run in clusters of {}, which this GPU does not have: run it on one of compute "
                     "capability 9.0 or later",
                     kernel_.cluster));
+  constexpr int on = 1;
+  if (asked.specialize == on && !producer_)
+    refuse(
+        fmt::format("is asked to copy by warps of its own, and has none: {}: leave specialize off, or change what "
+                    "its loops copy",
+                    no_producer_.empty() ? "no product is multiplied by warpgroups" : no_producer_));
+  if (asked.persistent == on && !persistent_)
+    refuse(
+        "is asked to let blocks take programs in turns, which only those do that copy by warps of their own, keep no "
+        "memory and take equally long: leave persistent off");
+  if (const kernel::Inst* const loop = loop_without_ring(kernel_.body))
+    refuse(
+        fmt::format("is asked to run a loop of {} stages, which copies nothing ahead: pipeline a loop whose products "
+                    "read arrays",
+                    loop->axis));
   if (asked.registers * threads_of_block() > registers_of_sm)
     refuse(fmt::format("is asked to have {} registers for each of {} threads, more than the {} of an SM: ask for fewer",
                        asked.registers, threads_of_block(), registers_of_sm));

@@ -76,7 +76,10 @@ class CudaExecutable final : public Executable,
   void launch(const Entry& entry, int64_t grid, void** arguments) const;
   void launch_on(StreamHandle stream, const Entry& entry, int64_t grid, void** arguments, bool early) const;
   size_t most_segments() const;
-  bool launches_alone() const { return kernel_.ordered || kernel::programs_meet(kernel_); }
+  bool launches_alone() const {
+    return kernel_.ordered || kernel_.launch.specialize > 0 || kernel_.launch.persistent > 0 ||
+           kernel::programs_meet(kernel_);
+  }
   void run_one(const Segment& segment, bool aligned) const;
   void run_many(std::span<const Segment> segments, bool aligned) const;
   int overlapping(StreamHandle stream) const;

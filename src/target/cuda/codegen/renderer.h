@@ -48,6 +48,7 @@ class Renderer {
   // analyze.cpp
   void choose_threads();
   void check_launch() const;
+  const kernel::Inst* loop_without_ring(const kernel::Block& block) const;
   void choose_general_threads();
   void analyze(const kernel::Block& block);
   void analyze_loop(const Inst& loop);

@@ -83,7 +83,7 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
     if (const std::string why = refusal_of_warpgroups(uses, *dot); !why.empty())
       return fmt::format("dot %{} {}", dot->results[0], why);
   const int64_t elements = accumulators(uses, dots);
-  if (kernel_.launch.ping_pong > 1 && no_turns_.empty()) {
+  if (kernel_.launch.ping_pong == 1 && no_turns_.empty()) {
     if (fit(dots, elements, 1) && elements / 128 + other_registers <= most_of_three && kernel_.launch.warps % 4 == 0) {
       warpgroups_ = 1, sets_ = 2, blocks_ = 1;
       registers_ = elements / 128 + other_registers;

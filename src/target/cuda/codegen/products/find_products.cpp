@@ -309,9 +309,9 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
 /// what is multiplied beside the copies takes two.
 int Renderer::stages_of(const Inst& loop, const Ring& ring) {
   constexpr int64_t least = 2;
-  const int64_t asked = kernel_.launch.stages, most = asked > 0         ? asked
-                                                      : warpgroups_ > 0 ? 2 * most_stages
-                                                                        : most_stages;
+  const int64_t asked = loop.axis > 0 ? loop.axis : kernel_.launch.stages, most = asked > 0         ? asked
+                                                                                  : warpgroups_ > 0 ? 2 * most_stages
+                                                                                                    : most_stages;
   const auto room = [&] { return (bytes_of_stages() - ring.offset) / ring.stage_bytes; };
   const bool beside = std::any_of(products_.begin(), products_.end(),
                                   [&](const auto& p) { return p.second.loop == &loop && p.second.in_place; });

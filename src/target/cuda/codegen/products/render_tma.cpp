@@ -35,8 +35,11 @@ static BoxedTile boxed_tile(const Operand& x) {
           x.lines,  x.length,     x.panel * x.per()};
 }
 
+static constexpr int off = 2;  // of a launch option
+
 /// Decides whether there is a producer. Returns why not.
 std::string Renderer::choose_producer(const Uses& uses) {
+  if (kernel_.launch.specialize == off) return "the launch asks for none";
   if (variant_.segments > 1) return "one launch has several segments";
   if (rings_of_loops_.empty()) return "no loop copies ahead";
   if (blocks_ > 1 && !registers_for_two()) return "two programs share an SM, and leave no registers to another warp";
@@ -92,7 +95,7 @@ void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
   if (!producer_) return box_stores_.clear();
-  persistent_ = kernel_.locals.empty() && !kernel_.ordered && !meets() &&
+  persistent_ = kernel_.launch.persistent != off && kernel_.locals.empty() && !kernel_.ordered && !meets() &&
                 std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
                   return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
                 });

@@ -38,7 +38,7 @@ inline u32 element_of(Tf32*) { return 0; }
 inline u8 element_of(E4m3*) { return 0; }
 inline u8 element_of(E5m2*) { return 0; }
 template <class Type>
-using Element = decltype(element_of((Type*)nullptr));
+using MatrixElement = decltype(element_of((Type*)nullptr));
 
 /// Returns the element at `line` (a row of A, a column of B) and k of a matrix that a descriptor describes.
 template <class T>
@@ -58,17 +58,17 @@ static void multiply_by_warpgroup(float* c, u64 b, int more, Left left) {
     for (int e = 0; e < Columns / 2; ++e) {
       const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2 + e % 2;
       float sum = more ? c[e] : 0;
-      for (int k = 0; k < 32 / static_cast<int>(sizeof(Element<Type>)); ++k)
+      for (int k = 0; k < 32 / static_cast<int>(sizeof(MatrixElement<Type>)); ++k)
         sum = std::fma(number_of((Type*)nullptr, left(i, k)),
-                       number_of((Type*)nullptr, matrix_element<Element<Type>>(b, B, j, k)), sum);
+                       number_of((Type*)nullptr, matrix_element<MatrixElement<Type>>(b, B, j, k)), sum);
       c[e] = sum;
     }
   });
 }
 template <class Type, int Columns, bool A, bool B>
 static void wgmma(Wgmma<Type, Columns, A, B>, float* c, u64 a, u64 b, int more) {
-  multiply_by_warpgroup<Type, Columns, A, B>(c, b, more,
-                                             [=](int i, int k) { return matrix_element<Element<Type>>(a, A, i, k); });
+  multiply_by_warpgroup<Type, Columns, A, B>(
+      c, b, more, [=](int i, int k) { return matrix_element<MatrixElement<Type>>(a, A, i, k); });
 }
 template <class Type, int Columns, bool A, bool B>
 static void wgmma(Wgmma<Type, Columns, A, B>, float* c, const u32* a, u64 b, int more) {

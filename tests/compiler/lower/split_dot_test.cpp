@@ -57,7 +57,11 @@ TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its 
     return t.rows == rows && t.columns == columns;
   };
   CHECK(is(tile(8192, 8192, 8192), 128, 256));
-  CHECK(is(tile(8192, 768, 768), 128, 192));  // 256 tiles: two waves of 132
+  CHECK(is(tile(8192, 768, 1536), 128, 192));  // 256 tiles: two waves of 132
+  CHECK(is(tile(8192, 768, 768), 128, 128));   // three waves of 132, whose epilogues run beside multiplications
+  CHECK(tile(8192, 768, 768).ping_pong);
+  CHECK(!tile(8192, 8192, 8192).ping_pong);
+  CHECK(!tile(1024, 1024, 1024).ping_pong);  // one wave
   CHECK(is(tile(1024, 1024, 1024), 128, 64));
   CHECK(tile(1024, 1024, 1024).stages >= 6);
   CHECK(tile(8192, 8192, 8192).stages == 0);

@@ -12,7 +12,7 @@ namespace weft {
 /// further; a derivative has no steps of its own. What a kernel cannot have is refused when the program is compiled,
 /// as std::invalid_argument "[schedule] STEP: why, what to do".
 ///
-///     array p = scheduled(softmax(x, -1), schedule::parse("split(r0, 64, {step, lane}); vectorize(lane)"));
+///     array p = scheduled(softmax(x, -1), schedule::parse("split(r0, 16, {step, lane}); vectorize(lane)"));
 WEFT_API array scheduled(const array& a, const schedule::Steps& steps, StreamOrDevice s = {});
 /// Returns the same by the text of the steps.
 WEFT_API array scheduled(const array& a, std::string_view steps, StreamOrDevice s = {});

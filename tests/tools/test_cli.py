@@ -515,7 +515,7 @@ class Kernels(unittest.TestCase):
     def test_refusals(self):
         self.assertIn("did you mean softmax?", weft("kernel", "show", "sotfmax", rc=2).err)
         self.assertIn("neither a file nor a built-in kernel", weft("kernel", "run", "zzzz", rc=2).err)
-        self.assertIn("tile, legalized, llvm", weft("kernel", "show", "add", "--stage", "hlo", rc=2).err)
+        self.assertIn("tile, schedule, legalized, llvm", weft("kernel", "show", "add", "--stage", "hlo", rc=2).err)
         self.assertIn("is no GPU architecture", weft("kernel", "show", "add", "--arch", "gfx90a", rc=1).err)
         self.assertIn("needs one of: list, show, run, bench, check", weft("kernel", rc=2).err)
 

@@ -12,7 +12,7 @@
 /// Schedules as values: lists of steps on named axes that say how a kernel divides its work over the machine. They are
 /// printed, parsed, compared and hashed; docs/schedules.md lists the steps, what each means and where it is legal.
 ///
-///     const schedule::Steps rows = schedule::parse("split(r0, 64, {step, lane}); vectorize(lane)");
+///     const schedule::Steps rows = schedule::parse("split(r0, 16, {step, lane}); vectorize(lane)");
 ///     const schedule::Steps same = schedule::Steps().split("r0", 64, {"step", "lane"}).vectorize("lane");
 namespace weft::schedule {
 

@@ -307,7 +307,7 @@ class Renderer {
   bool exchanges(const Uses& uses) const;
   void place_boxes();
   int spaces_of_store() const;
-  int64_t least_spaces() const { return sets_ > 1 ? 4 : 2; }
+  int64_t least_spaces() const;
   // products/render_turns.cpp
   std::string refusal_of_turns() const;
   void begin_programs(bool producer);

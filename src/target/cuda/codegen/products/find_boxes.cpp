@@ -217,6 +217,14 @@ void Renderer::place_boxes() {
   stage_bytes_ = box_store_offset_ + box_spaces_ * of_space;
 }
 
+/// Returns the spaces that are worth a stage: two, or four where a program that multiplies in turns has several stores
+/// of two boxes, so that one store is written while another one is copied.
+int64_t Renderer::least_spaces() const {
+  const bool small =
+      std::all_of(box_stores_.begin(), box_stores_.end(), [](const auto& x) { return x.second.boxes <= 2; });
+  return sets_ > 1 && box_stores_.size() > 1 && small ? 4 : 2;
+}
+
 /// Returns the spaces of a store, where warpgroups write all its boxes before TMA copies them; 0: one after the other.
 int Renderer::spaces_of_store() const {
   int most = 0;

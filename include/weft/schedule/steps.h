@@ -13,7 +13,7 @@
 /// printed, parsed, compared and hashed; docs/schedules.md lists the steps, what each means and where it is legal.
 ///
 ///     const schedule::Steps rows = schedule::parse("split(r0, 16, {step, lane}); vectorize(lane)");
-///     const schedule::Steps same = schedule::Steps().split("r0", 64, {"step", "lane"}).vectorize("lane");
+///     const schedule::Steps same = schedule::Steps().split("r0", 16, {"step", "lane"}).vectorize("lane");
 namespace weft::schedule {
 
 /// What a step does. Those up to `any_length` divide the loops of a kernel, those up to `split_reduce` say which values

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "compiler/schedule/work.h"
 #include "compiler/tune/trial.h"
 #include "compiler/tune/tune.h"
 #include "runtime/cache_dir.h"

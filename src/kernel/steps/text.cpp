@@ -1,4 +1,5 @@
 // Lists of steps as text, and back.
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 

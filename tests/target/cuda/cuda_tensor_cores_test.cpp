@@ -489,6 +489,9 @@ TEST_CASE("what cannot multiply in turns is multiplied by all warpgroups togethe
        "not in turns: its accumulators take more registers than a warpgroup has");
   says(in_turns(attention<bfloat16_t>(bfloat16, 1024, 32, 64, 64, true)), "not in turns: its programs are not equally");
   says(in_turns(matmul<bfloat16_t>(bfloat16, 120, 136, 101, {128, 128, 32})), "not in turns: an operand is computed");
+  RandomCase many = in_turns(matmul<bfloat16_t>(bfloat16, 512, 512, 128, {128, 128, 64}));
+  many.kernel.launch.warps = 8;
+  says(many, "not in turns: the launch asks for more than the four warps");
 }
 
 TEST_CASE("products and attention compile for GPUs of several kinds, and spill nothing") {

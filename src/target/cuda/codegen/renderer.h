@@ -309,7 +309,6 @@ class Renderer {
   int spaces_of_store() const;
   int64_t least_spaces() const;
   // products/render_turns.cpp
-  std::string refusal_of_turns() const;
   void begin_programs(bool producer);
   void begin_turn(const Inst& loop);
   void end_turn(const Inst& loop);

@@ -84,12 +84,14 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
       return fmt::format("dot %{} {}", dot->results[0], why);
   const int64_t elements = accumulators(uses, dots);
   if (kernel_.launch.ping_pong == 1 && no_turns_.empty()) {
-    if (fit(dots, elements, 1) && elements / 128 + other_registers <= most_of_three && kernel_.launch.warps % 4 == 0) {
+    if (fit(dots, elements, 1) && elements / 128 + other_registers <= most_of_three &&
+        (kernel_.launch.warps == 0 || kernel_.launch.warps == 4)) {
       warpgroups_ = 1, sets_ = 2, blocks_ = 1;
       registers_ = elements / 128 + other_registers;
       return "";
     }
-    no_turns_ = "its accumulators take more registers than a warpgroup has";
+    no_turns_ = kernel_.launch.warps > 4 ? "the launch asks for more than the four warps of a program"
+                                         : "its accumulators take more registers than a warpgroup has";
   }
   for (const int groups : {2, 1, 3, 4}) {
     if (kernel_.launch.warps > 0 && kernel_.launch.warps != 4 * groups) continue;

@@ -7,8 +7,8 @@
 
 namespace weft::target::cuda {
 
-/// Returns why sets cannot take turns.
-std::string Renderer::refusal_of_turns() const {
+std::string Renderer::why_no_turns() const {
+  if (sets_ == 1) return "";
   if (!producer_) return no_producer_;
   if (!persistent_) return "its programs are not equally long, or keep memory of their own";
   if (rings_of_loops_.size() != 1) return "several of its loops copy ahead";
@@ -17,8 +17,6 @@ std::string Renderer::refusal_of_turns() const {
       if (!x->ahead && !x->in_registers) return "an operand is computed, or the same in all iterations";
   return "";
 }
-
-std::string Renderer::why_no_turns() const { return sets_ > 1 ? refusal_of_turns() : ""; }
 
 /// Begins the loop of a block over its programs, or of a set of its warpgroups.
 void Renderer::begin_programs(bool producer) {

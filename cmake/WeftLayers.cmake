@@ -1,6 +1,6 @@
 # One object library a layer, in the order of docs/design.md §1: a layer sees itself and the layers below it.
 # tests/checks/check_layers.py holds the includes against the same list.
-set(WEFT_LAYERS base runtime kernel kernels target target/null target/cpu target/cuda graph compiler array transforms io
+set(WEFT_LAYERS base runtime kernel target kernels target/null target/cpu target/cuda graph compiler array transforms io
   text data optim nn models)
 include(WeftOperators)
 set(WEFT_LAYER_OBJECTS "")

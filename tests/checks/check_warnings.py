@@ -28,7 +28,6 @@ FILES = (  # where g++ has warned falsely before, and those with most optional v
     "src/graph/ops/indexed.cpp",
     "src/io/tape.cpp",
     "src/nn/norms.cpp",
-    "src/target/cuda/handwritten/gemm.cpp",
     "src/target/cuda/libraries/cublaslt_form.cpp",
 )
 # CMake's flags of a build type, where a preset does not set them.

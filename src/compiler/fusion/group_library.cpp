@@ -6,7 +6,7 @@
 
 #include "compiler/fusion/grouper.h"
 #include "compiler/region/dot_prologue.h"
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 #include "compiler/schedule/work.h"
 #include "target/target.h"
 
@@ -109,8 +109,8 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
   const MatmulExtents n = asked ? extents_of(*asked->asked) : extents_of(ir_, generated.dot);
   const Dtype dtype = ir_[ir_[generated.dot].inputs[0]].type.dtype;
   const double peak = machine.matmul_flops(dtype, policy_.numerics.tf32), vector = machine.peak.f32 / 2;
-  MatmulWork work{dtype, n.batches, n.rows, n.columns, n.depth};
-  const double share = matmul_tiling(machine, work).share;
+  kernels::GemmWork work{dtype, n.batches, n.rows, n.columns, n.depth};
+  const double share = kernels::gemm_tiling(machine, work).share;
   if (machine.bandwidth <= 0 || peak <= 0 || vector <= 0 || share <= 0 || (asked && dtype.size() != 2)) return {};
   const double products = n.flops / peak, rest = generated.bytes / machine.bandwidth + epilogue_seconds(generated);
   double making = 0, read = 0;
@@ -127,7 +127,7 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
   if (asked)
     out.library = std::max(products, asked->own_bytes / machine.bandwidth) +
                   (asked->bytes - asked->own_bytes) / machine.bandwidth + making;
-  const MatmulTiling tiling = matmul_tiling(machine, work);
+  const kernels::GemmTiling tiling = kernels::gemm_tiling(machine, work);
   if (read == 0 || tiling.tile.rows == 0) return out;
   const auto parts = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part); };
   const double programs[] = {parts(n.columns, tiling.tile.columns), parts(n.rows, tiling.tile.rows)};

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 
 namespace weft::compiler {
 
@@ -299,11 +299,11 @@ std::string why_no_product(const Schedule& s, const Group& group, const target::
   if (!is_tile_of(s.rows, Level::grid) || !is_tile_of(s.lanes, Level::grid) || !is_tile_of(s.loop, Level::serial))
     return "a product has tiles of m and n on programs, and a loop of tiles of k";
   if (!takes_matmul_tiles(group.dot, machine)) return "the machine's products are not tiled so";
-  MatmulTile tile{s.rows.parts[1].count, s.lanes.parts[1].count, s.loop.parts[1].count, s.staging.stages,
-                  s.staging.ping_pong == 1};
+  kernels::GemmTile tile{s.rows.parts[1].count, s.lanes.parts[1].count, s.loop.parts[1].count, s.staging.stages,
+                         s.staging.ping_pong == 1};
   const bool transposed = group.dot.desc.c_n != 1 && group.dot.desc.c_m == 1;
   if (transposed) std::swap(tile.rows, tile.columns);
-  const MatmulWork work = matmul_work(group.dot, transposed);
+  const kernels::GemmWork work = matmul_work(group.dot, transposed);
   const bool warpgroups =
                  machine.arch == "sm_90a" && (work.operands.size() == 2 || work.along_depth) && tile.rows % 64 == 0,
              exact = work.exact;
@@ -311,7 +311,7 @@ std::string why_no_product(const Schedule& s, const Group& group, const target::
   const std::string_view has = exact ? "fma" : warpgroups ? "wgmma" : "mma";
   if (!wanted.empty() && wanted != has) return fmt::format("its tiles are multiplied by {}, not by {}", has, wanted);
   if (std::string why = why_not_launched(s.staging, warpgroups && !exact); !why.empty()) return why;
-  return why_no_tile(machine, work, tile);
+  return kernels::why_no_tile(machine, work, tile);
 }
 
 std::string why_no_attention(const Schedule& s, const Group& group, const target::Machine& machine) {

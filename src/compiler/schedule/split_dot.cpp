@@ -3,7 +3,7 @@
 
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 #include "compiler/schedule/splits.h"
 
 namespace weft::compiler {
@@ -55,11 +55,11 @@ class DotSplitter : Rewriter {
     const auto elements = static_cast<double>(batches * rows * columns),
                size = static_cast<double>(dot.type.dtype.size());
     const auto seconds = [&](int64_t parts) {
-      MatmulWork work{a.dtype, batches * parts, rows, columns, depth / parts};
+      kernels::GemmWork work{a.dtype, batches * parts, rows, columns, depth / parts};
       work.bytes = parts > 1 ? 4 : size;
       const double sum =
           (4 * static_cast<double>(parts) + size) * elements / machine_.bandwidth + machine_.launch_seconds;
-      return matmul_tiling(machine_, work).seconds + (parts > 1 ? sum : 0);
+      return kernels::gemm_tiling(machine_, work).seconds + (parts > 1 ? sum : 0);
     };
     int64_t best = 1;
     double least = seconds(1);

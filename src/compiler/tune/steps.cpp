@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "compiler/region/attention_plan.h"
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 #include "compiler/schedule/steps/loops.h"
 #include "compiler/schedule/steps/product.h"
 

@@ -33,4 +33,15 @@ void batch_into_rows(DotDesc& d, std::vector<BatchAxis>& axes) {
   }
 }
 
+DotDesc with_merged_batch(DotDesc d) {
+  std::vector<BatchAxis> axes = merged_batch(d);
+  batch_into_rows(d, axes);
+  d.batch.clear(), d.a_batch.clear(), d.b_batch.clear(), d.c_batch.clear();
+  for (const BatchAxis& axis : axes) {
+    d.batch.push_back(axis.extent);
+    d.a_batch.push_back(axis.a), d.b_batch.push_back(axis.b), d.c_batch.push_back(axis.c);
+  }
+  return d;
+}
+
 }  // namespace weft::kernel

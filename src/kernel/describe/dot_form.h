@@ -17,5 +17,7 @@ std::vector<BatchAxis> merged_batch(const DotDesc& desc);
 /// Turns the innermost batch axes that B does not have into rows of `desc`, as in x[b,t,k]·w[k,n], where A's and C's
 /// strides allow it; removes them from `axes`.
 void batch_into_rows(DotDesc& desc, std::vector<BatchAxis>& axes);
+/// Returns the matmul with as few batch axes as there can be.
+DotDesc with_merged_batch(DotDesc desc);
 
 }  // namespace weft::kernel

@@ -46,33 +46,31 @@ void check_params(const std::string& name, const std::vector<Param>& params, con
   }
 }
 
-/// Declares the ids of the program. Parallel axes come from the program's number, the last one fastest; the caller
-/// loops over sequential ones.
-void declare_ids(Trace& t, std::span<const Value> loops) {
-  kernel::Builder& b = t.builder;
-  t.ids.assign(t.grid.size(), kernel::no_value);
-  int64_t behind = 1, all = 1;
-  for (const GridAxis& axis : t.grid)
-    if (axis.order != Order::sequential) all *= std::max<int64_t>(axis.extent, 1);
+}  // namespace
+
+void Trace::declare_ids(std::span<const Value> loops) {
+  kernel::Builder& b = builder;
+  ids.assign(grid.size(), kernel::no_value);
+  int64_t behind = 1, all_programs = 1;
+  for (const GridAxis& axis : grid)
+    if (axis.order != Order::sequential) all_programs *= std::max<int64_t>(axis.extent, 1);
   size_t next = loops.size();
-  for (size_t k = t.grid.size(); k-- > 0;) {
-    const GridAxis& axis = t.grid[k];
+  for (size_t k = grid.size(); k-- > 0;) {
+    const GridAxis& axis = grid[k];
     if (axis.order == Order::sequential) {
-      t.ids[k] = loops[--next];
+      ids[k] = loops[--next];
       continue;
     }
     const int64_t extent = std::max<int64_t>(axis.extent, 1);
     Value id = b.program_id();
     if (behind > 1) id = b.scalar(ScalarOp::floordiv, {id, b.index(behind)});
-    if (behind * extent < all) id = b.scalar(ScalarOp::mod, {id, b.index(extent)});
+    if (behind * extent < all_programs) id = b.scalar(ScalarOp::mod, {id, b.index(extent)});
     if (extent == 1) id = b.index(0);
-    t.learn(id, {0, extent - 1, 1});
-    t.ids[k] = id;
+    learn(id, {0, extent - 1, 1});
+    ids[k] = id;
     behind *= extent;
   }
 }
-
-}  // namespace
 
 Program trace(const std::string& name, std::vector<Param> params, const Grid& grid,
               const std::function<void(std::span<const AnyRef>)>& body) {
@@ -99,7 +97,7 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   std::vector<Value> ids;
   const std::function<void()> nest = [&] {
     if (ids.size() == sequential.size()) {
-      declare_ids(t, ids);
+      t.declare_ids(ids);
       return t.in_body([&] { body(refs); });
     }
     const int64_t extent = sequential[ids.size()];

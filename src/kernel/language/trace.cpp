@@ -73,8 +73,13 @@ Known known_of(ScalarOp op, const Known& a, const Known& b) {
 }
 
 Trace::Trace(const std::string& kernel_name, std::vector<Param> kernel_params, const Grid& kernel_grid)
-    : builder(kernel_name), name(kernel_name), params(std::move(kernel_params)), grid(kernel_grid),
-      serial(next_serial()) {}
+    : own_(std::in_place, kernel_name), builder(*own_), name(kernel_name), params(std::move(kernel_params)),
+      grid(kernel_grid), serial(next_serial()) {}
+
+Trace::Trace(const std::string& kernel_name, kernel::Builder& into, const Grid& kernel_grid)
+    : builder(into), name(kernel_name), grid(kernel_grid), serial(next_serial()) {
+  declare_ids({});
+}
 
 Trace* Trace::of_thread() { return trace_of_thread; }
 

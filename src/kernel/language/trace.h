@@ -2,6 +2,7 @@
 // The state of a kernel while it is traced: the builder of its tile IR, its arrays and grid, its mutable variables, and
 // what is known of its integers. The functions of weft/kernel/erased.h append to the thread's trace.
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,6 +23,8 @@ Known known_of(kernel::ScalarOp op, const Known& a, const Known& b);
 class Trace {
  public:
   Trace(const std::string& name, std::vector<Param> params, const Grid& grid);
+  /// Traces into a kernel that is being built: its arrays are the builder's, and `grid` divides its program's number.
+  Trace(const std::string& name, kernel::Builder& into, const Grid& grid);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
@@ -68,7 +71,15 @@ class Trace {
   std::vector<kernel::Value> variables(const std::vector<size_t>& slots) const;
   void set_variables(const std::vector<size_t>& slots, const std::vector<kernel::Value>& values);
 
-  kernel::Builder builder;
+  /// Declares the ids of the program. Parallel axes come from the program's number, the last one fastest; the caller
+  /// loops over sequential ones.
+  void declare_ids(std::span<const kernel::Value> loops);
+
+ private:
+  std::optional<kernel::Builder> own_;
+
+ public:
+  kernel::Builder& builder;
   const std::string name;
   const std::vector<Param> params;
   const Grid grid;

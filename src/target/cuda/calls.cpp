@@ -53,6 +53,10 @@ std::shared_ptr<const LibraryCall> CallLibraries::call(const kernel::CallDesc& d
   return nullptr;
 }
 
+std::vector<Candidate> CallLibraries::products(const kernel::DotDesc& desc) const {
+  return generated_products(desc, target_);
+}
+
 std::shared_ptr<const LibraryCall> CallLibraries::generated(const kernel::CallDesc& desc) const {
   return routine_call(desc, target_, context_);
 }

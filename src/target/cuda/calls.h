@@ -4,8 +4,10 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "kernel/describe/desc.h"
+#include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/context.h"
 #include "target/target.h"
 
@@ -23,6 +25,8 @@ class CallLibraries {
   /// Returns the first provider's implementation of the call. Null if no provider takes it: a composite is then
   /// replaced by its body.
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const;
+  /// Returns what is measured beside a library's product.
+  std::vector<Candidate> products(const kernel::DotDesc& desc) const;
 
   // The providers. Each returns null if it does not take the call.
   std::shared_ptr<const LibraryCall> generated(const kernel::CallDesc& desc) const;  // tile kernels

@@ -168,7 +168,7 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
   std::lock_guard lock(dots_mutex_);
   const auto [found, fresh] = dots_.try_emplace(desc.digest(), nullptr);
   if (!fresh) return found->second;
-  std::vector<Candidate> own = handwritten_->candidates(desc);
+  std::vector<Candidate> own = calls_->products(desc);
   if (desc.sum == kernel::OperandSum::c) return found->second = own.empty() ? nullptr : own[0].call;
   return found->second = cublaslt(desc, *context_, {.tf32 = desc.numerics.tf32, .others = std::move(own)});
 }

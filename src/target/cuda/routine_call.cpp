@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/gemm_desc.h"
 #include "target/cuda/driver/workspace.h"
 
 namespace weft::target::cuda {
@@ -17,8 +20,8 @@ constexpr int64_t grain = 256;  // alignment of buffers in the workspace, in byt
 
 class RoutineCall final : public LibraryCall {
  public:
-  RoutineCall(kernel::Routine routine, Target& target, Context* context)
-      : routine_(std::move(routine)), target_(target) {
+  RoutineCall(std::string name, kernel::Routine routine, Target& target, Context* context)
+      : name_(std::move(name)), routine_(std::move(routine)), target_(target) {
     int64_t bytes = 0;
     for (int64_t each : routine_.scratch) {
       offsets_.push_back(bytes);
@@ -27,7 +30,7 @@ class RoutineCall final : public LibraryCall {
     if (context && bytes > 0) workspace_ = shared_workspace(*context, static_cast<size_t>(bytes));
   }
 
-  std::string name() const override { return fmt::format("generated, {} kernels", routine_.launches.size()); }
+  std::string name() const override { return name_; }
 
   void begin() const override { code(); }
 
@@ -51,6 +54,7 @@ class RoutineCall final : public LibraryCall {
     return executables_;
   }
 
+  std::string name_;
   kernel::Routine routine_;
   Target& target_;
   mutable std::once_flag once_;
@@ -65,7 +69,26 @@ std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Ta
   std::optional<kernel::Routine> routine =
       kernel::routine_for(desc, desc.name == "searchsorted" ? search_lanes : sort_lanes);
   if (!routine) return nullptr;
-  return std::make_shared<RoutineCall>(std::move(*routine), target, context);
+  std::string name = fmt::format("generated, {} kernels", routine->launches.size());
+  return std::make_shared<RoutineCall>(std::move(name), std::move(*routine), target, context);
+}
+
+std::vector<Candidate> generated_products(const kernel::DotDesc& desc, Target& target) {
+  constexpr size_t most = 1;                 // each is compiled and measured
+  constexpr int64_t operand_alignment = 16;  // bytes, of tensor maps and words
+  std::vector<Candidate> out;
+  for (kernels::GemmKernel& made : kernels::gemm_kernels(desc, target.machine(), most)) {
+    if (!kernels::gemm_may_win(desc, made.tiling)) continue;
+    const kernels::GemmTile& tile = made.tiling.tile;
+    std::string name = fmt::format("weft gemm {}x{}", tile.rows, tile.columns),
+                version = Hasher().text(target.fingerprint()).digest(kernel::digest(made.kernel)).finish().hex();
+    std::vector<int> operands(made.kernel.params.size());
+    std::iota(operands.begin(), operands.end(), 0);
+    kernel::Routine routine{{std::move(made.kernel)}, {{0, std::move(operands), {}, made.programs}}, {}};
+    out.push_back({std::make_shared<RoutineCall>(std::move(name), std::move(routine), target, nullptr),
+                   std::move(version), operand_alignment});
+  }
+  return out;
 }
 
 }  // namespace weft::target::cuda

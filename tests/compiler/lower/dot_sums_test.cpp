@@ -5,7 +5,8 @@
 #include "compiler/support.h"
 #include "graph/derive/derive.h"
 #include "graph/regions/composites.h"
-#include "target/cuda/handwritten/gemm.h"
+#include "kernel/describe/dot_form.h"
+#include "kernels/gemm_desc.h"
 
 using namespace weft;
 using namespace weft::graph;
@@ -13,7 +14,7 @@ using kernel::PreActivation;
 
 namespace {
 
-/// Many threads, and a library that takes what our own GPU kernel for products takes, computed as the descriptor says.
+/// Many threads, and a library that takes what our own kernel for products takes, computed as the descriptor says.
 class Summing final : public target::Target {
  public:
   explicit Summing(bool sums) : sums_(sums) {
@@ -28,9 +29,11 @@ class Summing final : public target::Target {
     return weft::test::compile_when_run(kernels);
   }
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
-    kernel::DotDesc merged;
-    if (!target::cuda::gemm_form(desc, &merged) || (desc.sum != kernel::OperandSum::none && !sums_)) return nullptr;
-    return std::make_shared<Product>(merged);
+    if (desc.sum != kernel::OperandSum::none && !sums_) return nullptr;
+    const kernel::DotDesc merged = kernel::with_merged_batch(desc);
+    const bool taken =
+        merged.batch.empty() && !kernels::gemm_kernels(desc, target::stated_machine("NVIDIA H200"), 1).empty();
+    return taken ? std::make_shared<Product>(merged) : nullptr;
   }
   target::CompileStats stats() const override { return {}; }
 

@@ -2,7 +2,7 @@
 // product.
 #include "compiler/lower/interpreted.h"
 #include "compiler/pipeline.h"
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
 
@@ -51,9 +51,9 @@ TEST_CASE("long contractions with few results are divided, whatever their layout
 
 TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its shared memory") {
   const auto tile = [](int64_t rows, int64_t columns, int64_t depth) {
-    return matmul_tiling(h200(), {.operands = bfloat16, .rows = rows, .columns = columns, .depth = depth}).tile;
+    return kernels::gemm_tiling(h200(), {.operands = bfloat16, .rows = rows, .columns = columns, .depth = depth}).tile;
   };
-  const auto is = [](const MatmulTile& t, int64_t rows, int64_t columns) {
+  const auto is = [](const kernels::GemmTile& t, int64_t rows, int64_t columns) {
     return t.rows == rows && t.columns == columns;
   };
   CHECK(is(tile(8192, 8192, 8192), 128, 256));
@@ -69,7 +69,8 @@ TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its 
     if (!machine.tensor_cores) continue;
     CAPTURE(machine.name);
     for (const Dtype dtype : {bfloat16, float32}) {
-      const MatmulTiling t = matmul_tiling(machine, {.operands = dtype, .rows = 4096, .columns = 4096, .depth = 4096});
+      const kernels::GemmTiling t =
+          kernels::gemm_tiling(machine, {.operands = dtype, .rows = 4096, .columns = 4096, .depth = 4096});
       CHECK(t.tile.rows > 0);
       CHECK(t.share > 0.5);
       CHECK(t.share <= 1);

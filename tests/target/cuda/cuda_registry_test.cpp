@@ -17,7 +17,6 @@
 namespace cuda = weft::target::cuda;
 using namespace weft;
 using cuda::Candidates;
-using cuda::Work;
 
 namespace {
 
@@ -28,16 +27,6 @@ std::vector<target::Machine> gpus() {
     if (machine.simt) out.push_back(machine);
   out.push_back(target::gpu_of("sm_120a"));
   return out;
-}
-
-kernel::DotDesc product() {
-  kernel::DotDesc d;
-  d.a = d.b = d.c = bfloat16;
-  d.m = 65536, d.n = 3072, d.k = 768;
-  d.a_m = d.k, d.b_n = d.k, d.c_m = d.n;
-  d.a_k = d.b_k = d.c_n = 1;
-  d.activation = kernel::Activation::gelu_tanh, d.bias = true;
-  return d;
 }
 
 /// 1024 images of 14 x 14 with 32 channels, or the gradient of the weights.
@@ -64,10 +53,10 @@ kernel::CallDesc depthwise(const char* name, Dtype dtype) {
   return d;
 }
 
-std::vector<Work> works() {
+std::vector<kernel::CallDesc> works() {
   const kernel::CallDesc scatter{
       "scatter_rows", {{int32, {1000}}, {bfloat16, {1000, 768}}}, {{float32, {50, 768}}}, {}, {.deterministic = false}};
-  std::vector<Work> all = {product(), convolution("convolution"), convolution("convolution_weights"), scatter};
+  std::vector<kernel::CallDesc> all = {convolution("convolution"), convolution("convolution_weights"), scatter};
   for (const Dtype dtype : {float32, bfloat16, float16})
     for (const char* name : {"convolution", "convolution_weights"}) all.emplace_back(depthwise(name, dtype));
   return all;
@@ -135,12 +124,11 @@ struct Contest {
   }
 };
 
-std::optional<cuda::Match> match_toy(const Work& work, const target::Machine& machine) {
-  const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  if (!desc || desc->name != "toy" || machine.processors < 2) return std::nullopt;
+std::optional<cuda::Match> match_toy(const kernel::CallDesc& work, const target::Machine& machine) {
+  if (work.name != "toy" || machine.processors < 2) return std::nullopt;
   cuda::Match match;
   match.form = match.label = "toy";
-  match.may_win = desc->integers.empty();
+  match.may_win = work.integers.empty();
   return match;
 }
 
@@ -157,7 +145,7 @@ TEST_CASE("every hand-written kernel takes some work, and compiles wherever it d
       CAPTURE(machine.name);
       std::vector<cuda::Match> found;
       if (!row.match) found.emplace_back();
-      for (const Work& work : works())
+      for (const kernel::CallDesc& work : works())
         if (auto match = row.match ? row.match(work, machine) : std::nullopt) found.push_back(std::move(*match));
       for (const cuda::Match& match : found) {
         ++taken;
@@ -187,7 +175,7 @@ TEST_CASE("every hand-written kernel takes some work, and compiles wherever it d
 }
 
 TEST_CASE("rows need the instructions that they use") {
-  const auto names = [](const Work& work, const target::Machine& machine) {
+  const auto names = [](const kernel::CallDesc& work, const target::Machine& machine) {
     std::vector<std::string> out;
     for (const cuda::Found& found : cuda::matches(work, machine)) out.emplace_back(found.kernel->name);
     return out;
@@ -196,7 +184,6 @@ TEST_CASE("rows need the instructions that they use") {
   for (const target::Machine& machine : gpus()) {
     CAPTURE(machine.name);
     const bool warpgroups = machine.arch == "sm_90a";
-    CHECK(names(product(), machine) == (warpgroups ? Names{"gemm"} : Names{}));
     CHECK(names(convolution("convolution"), machine) == (warpgroups ? Names{"convolution"} : Names{}));
     CHECK(names(convolution("convolution_weights"), machine) == Names{"convolution_wgrad"});
     CHECK(names(depthwise("convolution", bfloat16), machine) == Names{"depthwise"});
@@ -218,7 +205,7 @@ TEST_CASE("a row that is added to the table is found and matched") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].kernel->name == "toy");
   CHECK(found[0].match.label == "toy");
-  CHECK(cuda::matches(product(), machine, table).empty());
+  CHECK(cuda::matches(convolution("convolution"), machine, table).empty());
   target::Machine small = machine;
   small.processors = 1;
   CHECK(cuda::matches(toy, small, table).empty());

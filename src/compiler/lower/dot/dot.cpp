@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "compiler/lower/dot/dot.h"
 
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 #include "compiler/schedule/steps/product.h"
 
 namespace weft::compiler {
@@ -26,30 +26,9 @@ Value DotLowering::batch_offset(Value batch, const std::vector<int64_t>& strides
   return offset;
 }
 
-/// Binds the program id to a batch, and computes the first row and column of its tile.
-void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t group) {
-  int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
-  for (int64_t n : d_.batch) batches *= n;
-  grid_ = batches * tiles_m * tiles_n;
-  Value pid = b_.program_id(), tm, tn;
-  const auto over = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::floordiv, {v, b_.index(n)}); };
-  const auto left = [&](Value v, int64_t n) { return b_.scalar(ScalarOp::mod, {v, b_.index(n)}); };
-  if (group > 1 && tiles_m > 1 && tiles_n > 1) {
-    batch_ = over(pid, tiles_m * tiles_n);
-    const Value in_batch = left(pid, tiles_m * tiles_n),
-                first = b_.mul(over(in_batch, group * tiles_n), b_.index(group)),
-                in_group = left(in_batch, group * tiles_n);
-    const Value height = b_.min(b_.index(group), b_.sub(b_.index(tiles_m), first));
-    tm = b_.add(first, b_.scalar(ScalarOp::mod, {in_group, height}));
-    tn = b_.scalar(ScalarOp::floordiv, {in_group, height});
-  } else {
-    tn = left(pid, tiles_n);
-    const Value rest = over(pid, tiles_n);
-    tm = left(rest, tiles_m);
-    batch_ = over(rest, tiles_m);
-  }
-  m0 = b_.mul(tm, b_.index(bm));
-  n0 = b_.mul(tn, b_.index(bn));
+/// Sets where the arrays of a batch begin.
+void DotLowering::begin_batch(Value batch) {
+  batch_ = batch;
   a_.base = b_.add(batch_offset(batch_, d_.a_batch), b_.index(plan_.a.offset));
   bb_.base = b_.add(batch_offset(batch_, d_.b_batch), b_.index(plan_.b.offset));
   for (Side* side : {&a_, &bb_})
@@ -57,6 +36,17 @@ void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0, int64_t gr
       side->bases.push_back(b_.add(batch_offset(batch_, side->prologue.steps.operands[k].batch),
                                    b_.index(side->prologue.operands[k].offset)));
   c_base_ = batch_offset(batch_, d_.c_batch);
+}
+
+/// Binds the program id to a batch, and computes the first row and column of its tile.
+void DotLowering::tiles(int64_t bm, int64_t bn, Value& m0, Value& n0) {
+  int64_t tiles_m = (d_.m + bm - 1) / bm, tiles_n = (d_.n + bn - 1) / bn, batches = 1;
+  for (int64_t n : d_.batch) batches *= n;
+  grid_ = batches * tiles_m * tiles_n;
+  const Value pid = b_.program_id(), rest = b_.scalar(ScalarOp::floordiv, {pid, b_.index(tiles_n)});
+  m0 = b_.mul(b_.scalar(ScalarOp::mod, {rest, b_.index(tiles_m)}), b_.index(bm));
+  n0 = b_.mul(b_.scalar(ScalarOp::mod, {pid, b_.index(tiles_n)}), b_.index(bn));
+  begin_batch(b_.scalar(ScalarOp::floordiv, {rest, b_.index(tiles_m)}));
   // The programs of the first row (column) of tiles also sum the operand along k.
   if (d_.sum == kernel::OperandSum::a)
     b_.when(b_.scalar(ScalarOp::eq, {n0, b_.index(0)}), [&] { add_up(a_, m0, bm, m_); });

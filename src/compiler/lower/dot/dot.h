@@ -84,9 +84,8 @@ class DotLowering {
   kernel::Value operand(int k, const EpilogueTile& tile);
   void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
              std::vector<kernel::Value> limits, bool n_first);
-  /// Binds the program id to a batch and a tile of bm × bn. `group`: rows of tiles that alternate, so that programs
-  /// that run at the same time share rows and columns of the operands.
-  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0, int64_t group = 1);
+  void begin_batch(kernel::Value batch);
+  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0);
   void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
   kernel::Value nothing(std::vector<int64_t> dims) {
     return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims));

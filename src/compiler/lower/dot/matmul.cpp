@@ -1,13 +1,15 @@
-// Matmuls on tensor cores, and exact ones of float32 on a GPU. A loop along k multiplies tiles of both operands, which
-// it reads from memory with any strides or computes from what it reads there (a prologue), as a user's kernel does; the
-// target copies them ahead. The program then computes the epilogue and stores. Sums are float32 in the target's order:
-// the bits are the same in every run, but differ from those of the other forms.
-#include <algorithm>
+// Matmuls on tensor cores, and exact ones of float32 on a GPU: the kernel of kernels/gemm.h. Tiles of both operands are
+// read from memory with any strides, or computed from what is read there (a prologue); the target copies them ahead. Of
+// the sums the program computes the epilogue and stores. Sums are float32 in the target's order: the bits are the same
+// in every run, but differ from those of the other forms.
+#include <functional>
 #include <numeric>
 #include <type_traits>
 
 #include "compiler/lower/dot/dot.h"
 #include "compiler/region/dot_prologue.h"
+#include "kernel/language/trace.h"
+#include "kernels/gemm.h"
 
 namespace weft::compiler {
 
@@ -54,41 +56,50 @@ Value DotLowering::matmul_operand(const Side& side, Value row, Value depth, cons
 
 /// Emits the tensor-core form. With `exchanged`, A is the right operand, and C is computed as [n, m].
 void DotLowering::matmul_form(bool exchanged) {
-  const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n;
-  const int64_t of_m = schedule_.rows.count(Level::lanes), of_n = schedule_.lanes.count(Level::lanes),
-                bm = exchanged ? of_n : of_m, bn = exchanged ? of_m : of_n, depth = schedule_.loop.count(Level::lanes);
-  Value m0, n0;
-  tiles(of_m, of_n, m0, n0, schedule_.staging.raster);
   const Side &left = exchanged ? bb_ : a_, &right = exchanged ? a_ : bb_;
-  const Value r0 = exchanged ? n0 : m0, c0 = exchanged ? m0 : n0;
-  const Dim& row_dim = *(plan_.extents.end() - (exchanged ? 2 : 3));
-  const Dim& column_dim = *(plan_.extents.end() - (exchanged ? 3 : 2));
-  const Dim& depth_dim = *(plan_.extents.end() - 1);
-  const Value row_limit = row_dim.is_static() && rows % bm == 0 ? no_value : b_.sub(exchanged ? n_ : m_, r0);
-  const Value column_limit = column_dim.is_static() && columns % bn == 0 ? no_value : b_.sub(exchanged ? m_ : n_, c0);
-  const bool whole = depth_dim.is_static() && d_.k % depth == 0;
-  const bool rounds = d_.a == float32 && d_.numerics.tf32;
-  const auto precision = rounds ? kernel::DotPrecision::tf32 : kernel::DotPrecision::exact;
-  const Value sums =
-      b_.loop(b_.index(0), k_, b_.index(depth), {nothing({bm, bn})}, [&](Value k, const std::vector<Value>& carried) {
-        const Value depth_limit = whole ? no_value : b_.sub(k_, k);
-        const Value l = matmul_operand(left, r0, k, {bm, depth}, {Along::row, Along::depth}, {row_limit, depth_limit});
-        const Value r =
-            matmul_operand(right, c0, k, {depth, bn}, {Along::depth, Along::row}, {depth_limit, column_limit});
-        return std::vector<Value>{b_.dot(l, r, carried[0], precision)};
-      })[0];
+  const auto of = [&](const AxisDivision& m, const AxisDivision& n) { return (exchanged ? n : m).count(Level::lanes); };
+  kernels::GemmTile tile{of(schedule_.rows, schedule_.lanes), of(schedule_.lanes, schedule_.rows),
+                         schedule_.loop.count(Level::lanes)};
+  const int64_t rows = exchanged ? d_.n : d_.m, columns = exchanged ? d_.m : d_.n,
+                batches = std::accumulate(d_.batch.begin(), d_.batch.end(), int64_t{1}, std::multiplies<>());
+  const k::Grid grid = kernels::gemm_grid(batches, rows, columns, tile);
+  for (const k::GridAxis& axis : grid) grid_ *= axis.extent;
+  k::Trace trace("dot", b_, grid);
+  const k::TraceScope scope(trace);
+  begin_batch(trace.ids[0]);
+
+  // Limits guard edges: of an axis that is no whole number of tiles, or of a length that varies.
+  const auto ends = [&](size_t back, int64_t extent, int64_t part) {
+    return !(plan_.extents.end() - static_cast<std::ptrdiff_t>(back))->is_static() || extent % part != 0;
+  };
+  const bool row_ends = ends(exchanged ? 2 : 3, rows, tile.rows),
+             column_ends = ends(exchanged ? 3 : 2, columns, tile.columns), depth_ends = ends(1, d_.k, tile.depth);
+  const Value row_end = exchanged ? n_ : m_, column_end = exchanged ? m_ : n_;
+  const auto value = [&](const k::Index& i) { return trace.value(i.any(), {}); };
+  const auto limit = [&](bool guarded, Value end, Value first) { return guarded ? b_.sub(end, first) : no_value; };
+  kernels::Gemm g{batches, rows, columns, k::Index(trace.any(k_)), tile, schedule_.staging.raster};
+  if (d_.a == float32 && d_.numerics.tf32) g.precision = k::Precision::tf32;
+  g.left = [&](const kernels::GemmPlace& at, const k::Index& depth) {
+    const Value r = value(at.row), k = value(depth);
+    return trace.any(matmul_operand(left, r, k, {tile.rows, tile.depth}, {Along::row, Along::depth},
+                                    {limit(row_ends, row_end, r), limit(depth_ends, k_, k)}));
+  };
+  g.right = [&](const kernels::GemmPlace& at, const k::Index& depth) {
+    const Value c = value(at.column), k = value(depth);
+    return trace.any(matmul_operand(right, c, k, {tile.depth, tile.columns}, {Along::depth, Along::row},
+                                    {limit(depth_ends, k_, k), limit(column_ends, column_end, c)}));
+  };
   const std::vector<int64_t> strides =
       exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
-  // Parts of the columns: an epilogue has registers for few elements beside the sums.
+  g.finish = [&](const kernels::GemmPlace& at, const k::Any& sums) {
+    const Value r = value(at.row), c = value(at.column);
+    store(trace.value(sums, {}), exchanged ? c : r, exchanged ? r : c, strides,
+          {limit(row_ends, row_end, r), limit(column_ends, column_end, c)}, exchanged);
+  };
   const bool parts =
       plan_.epilogue.steps.size() > 1 && d_.a != float32 && cx_.target.machine().whole_rows_of_products();
-  const int64_t part = parts ? std::gcd(columns_of_part, bn) : bn;
-  for (int64_t at = 0; at < bn; at += part) {
-    const Value c = part == bn ? sums : b_.slice(sums, {0, static_cast<int>(at)}, {bm, part}, {1, 1});
-    const Value column = b_.add(c0, b_.index(at)),
-                limit = column_limit == no_value ? no_value : b_.sub(column_limit, b_.index(at));
-    store(c, exchanged ? column : r0, exchanged ? r0 : column, strides, {row_limit, limit}, exchanged);
-  }
+  g.part = parts ? columns_of_part : 0;
+  kernels::gemm(g);
   any_size_ = true;
 }
 

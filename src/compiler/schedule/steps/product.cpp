@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "compiler/region/attention_plan.h"
-#include "compiler/region/matmul_tiles.h"
+#include "compiler/region/matmul_work.h"
 
 namespace weft::compiler {
 
@@ -73,7 +73,7 @@ kernels::AttentionLimits attention_limits(const target::Machine& machine) {
 bool stores_transposed(const DotPlan& plan) { return plan.desc.c_n != 1 && plan.desc.c_m == 1; }
 
 Schedule product_schedule(const DotPlan& plan, const target::Machine& machine) {
-  MatmulTile tile = matmul_tiling(machine, matmul_work(plan, stores_transposed(plan))).tile;
+  kernels::GemmTile tile = kernels::gemm_tiling(machine, matmul_work(plan, stores_transposed(plan))).tile;
   if (stores_transposed(plan)) std::swap(tile.rows, tile.columns);
   const std::vector<NamedAxis> axes = product_axes(plan);
   const auto m = static_cast<int>(axes.size()) - 3;

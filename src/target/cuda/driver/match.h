@@ -4,7 +4,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "kernel/describe/desc.h"
@@ -12,9 +11,6 @@
 #include "target/machine.h"
 
 namespace weft::target::cuda {
-
-/// Work that a kernel can take.
-using Work = std::variant<kernel::DotDesc, kernel::CallDesc>;
 
 /// The size of a launch: blocks, threads of a block, bytes of dynamic shared memory of a block.
 struct LaunchShape {

@@ -73,7 +73,7 @@ std::shared_ptr<const LoadedKernel> HandwrittenKernels::loaded(const Handwritten
   return known;
 }
 
-std::vector<Candidate> HandwrittenKernels::candidates(const Work& work, bool preferred) const {
+std::vector<Candidate> HandwrittenKernels::candidates(const kernel::CallDesc& work, bool preferred) const {
   std::vector<Candidate> out;
   for (const Found& found : matches(work, machine_, table_))
     if (found.kernel->preferred == preferred)

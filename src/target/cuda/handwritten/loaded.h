@@ -50,7 +50,7 @@ class HandwrittenKernels {
       : context_(context), compile_(std::move(compile)), machine_(machine), table_(table) {}
   /// Returns a candidate for each row that takes the work and may win, in the table's order. `preferred`: only the rows
   /// that are used without a measurement; otherwise only the others.
-  std::vector<Candidate> candidates(const Work& work, bool preferred = false) const;
+  std::vector<Candidate> candidates(const kernel::CallDesc& work, bool preferred = false) const;
   /// Returns the compiler for this device.
   const CompileSource& compiler() const { return compile_; }
 

@@ -7,7 +7,6 @@
 #include "target/cuda/handwritten/convolution/convolution.h"
 #include "target/cuda/handwritten/convolution/convolution_wgrad.h"
 #include "target/cuda/handwritten/convolution/depthwise.h"
-#include "target/cuda/handwritten/gemm.h"
 #include "target/cuda/handwritten/scatter_add_rows.h"
 
 namespace weft::target::cuda {
@@ -15,7 +14,6 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr HandwrittenKernel table[] = {
-    {"gemm", 4, "gemm.cu", match_gemm},
     {"convolution", 2, "convolution/convolution.cu", match_convolution},
     {"convolution_wgrad", 2, "convolution/convolution_wgrad.cu", match_convolution_wgrad},
     {"depthwise", 2, "convolution/depthwise.cu", match_depthwise},
@@ -39,7 +37,8 @@ std::string source_of(const HandwrittenKernel& kernel, std::string_view paramete
   return std::string(parameters) + cuda_source("target/cuda/handwritten/" + std::string(kernel.file));
 }
 
-std::vector<Found> matches(const Work& work, const Machine& machine, std::span<const HandwrittenKernel> table) {
+std::vector<Found> matches(const kernel::CallDesc& work, const Machine& machine,
+                           std::span<const HandwrittenKernel> table) {
   std::vector<Found> out;
   for (const HandwrittenKernel& kernel : table)
     if (auto match = kernel.match ? kernel.match(work, machine) : std::nullopt; match && match->may_win)

@@ -19,7 +19,7 @@ struct HandwrittenKernel {
   int version;            // increase when the speed or the results change: recorded choices become void
   std::string_view file;  // of src/target/cuda/handwritten
   /// Returns nothing if the kernel does not take the work. Null for entries that other calls launch (linalg_kernels.h).
-  std::optional<Match> (*match)(const Work& work, const Machine& machine);
+  std::optional<Match> (*match)(const kernel::CallDesc& work, const Machine& machine);
   bool preferred = false;  // used without a measurement: it adds to its result, so a run cannot be repeated
 };
 
@@ -37,7 +37,7 @@ struct Found {
   Match match;
 };
 /// Returns all rows that take the work and may win, in the table's order.
-std::vector<Found> matches(const Work& work, const Machine& machine,
+std::vector<Found> matches(const kernel::CallDesc& work, const Machine& machine,
                            std::span<const HandwrittenKernel> table = handwritten_kernels());
 
 }  // namespace weft::target::cuda

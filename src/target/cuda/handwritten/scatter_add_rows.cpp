@@ -24,15 +24,14 @@ const char* integer_name(Dtype t) {
 
 }  // namespace
 
-std::optional<Match> match_scatter_add_rows(const Work& work, const Machine&) {
-  const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  if (!desc || desc->name != "scatter_rows" || desc->numerics.deterministic) return std::nullopt;
-  const Dtype id = desc->inputs[0].dtype, from = desc->inputs[1].dtype;
-  const int64_t count = desc->inputs[0].extents[0], table_rows = desc->outputs[0].extents[0],
-                width = desc->outputs[0].extents[1];
+std::optional<Match> match_scatter_add_rows(const kernel::CallDesc& work, const Machine&) {
+  if (work.name != "scatter_rows" || work.numerics.deterministic) return std::nullopt;
+  const Dtype id = work.inputs[0].dtype, from = work.inputs[1].dtype;
+  const int64_t count = work.inputs[0].extents[0], table_rows = work.outputs[0].extents[0],
+                width = work.outputs[0].extents[1];
   const std::string id_type = integer_name(id);
-  if (desc->outputs[0].dtype != float32 || (from != float32 && from != bfloat16 && from != float16) ||
-      id_type.empty() || width % 4 != 0 || width > INT32_MAX || count == 0)
+  if (work.outputs[0].dtype != float32 || (from != float32 && from != bfloat16 && from != float16) || id_type.empty() ||
+      width % 4 != 0 || width > INT32_MAX || count == 0)
     return std::nullopt;
   Match match;
   match.form =

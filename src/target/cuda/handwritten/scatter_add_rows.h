@@ -10,6 +10,6 @@
 
 namespace weft::target::cuda {
 
-std::optional<Match> match_scatter_add_rows(const Work& work, const Machine& machine);
+std::optional<Match> match_scatter_add_rows(const kernel::CallDesc& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

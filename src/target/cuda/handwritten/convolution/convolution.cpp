@@ -97,12 +97,11 @@ bool convolution_may_win(const ConvolutionForm& form, int64_t images) {
   return static_cast<double>(weights) * static_cast<double>(images * form.output[0] * form.output[1]) >= least_work;
 }
 
-std::optional<Match> match_convolution(const Work& work, const Machine& machine) {
-  const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  if (!desc || !features_of(machine).warpgroups) return std::nullopt;
-  const std::optional<ConvolutionForm> form = convolution_form(*desc, machine.tensor_core_bytes(float32));
+std::optional<Match> match_convolution(const kernel::CallDesc& work, const Machine& machine) {
+  if (!features_of(machine).warpgroups) return std::nullopt;
+  const std::optional<ConvolutionForm> form = convolution_form(work, machine.tensor_core_bytes(float32));
   if (!form) return std::nullopt;
-  const int64_t images = desc->inputs[0].extents[0], threads = form->groups * 128,
+  const int64_t images = work.inputs[0].extents[0], threads = form->groups * 128,
                 blocks = (form->tiles(images) + form->groups - 1) / form->groups;
   Match match;
   match.form = form->symbol();

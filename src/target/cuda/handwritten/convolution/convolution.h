@@ -34,6 +34,6 @@ struct ConvolutionForm {
 std::optional<ConvolutionForm> convolution_form(const kernel::CallDesc& desc, int64_t shared_bytes);
 /// Returns whether the kernel may beat cuDNN, so that compiling and measuring it is worthwhile.
 bool convolution_may_win(const ConvolutionForm& form, int64_t images);
-std::optional<Match> match_convolution(const Work& work, const Machine& machine);
+std::optional<Match> match_convolution(const kernel::CallDesc& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

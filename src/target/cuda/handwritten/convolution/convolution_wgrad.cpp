@@ -128,11 +128,10 @@ bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms) {
   return work >= least_wgrad_work && wgrad_parts(form, images, sms) >= least_parts;
 }
 
-std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& machine) {
-  const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  const std::optional<WgradForm> form = desc ? wgrad_form(*desc, machine.tensor_core_bytes(float32)) : std::nullopt;
+std::optional<Match> match_convolution_wgrad(const kernel::CallDesc& work, const Machine& machine) {
+  const std::optional<WgradForm> form = wgrad_form(work, machine.tensor_core_bytes(float32));
   if (!form) return std::nullopt;
-  const int64_t images = desc->inputs[0].extents[0], parts = wgrad_parts(*form, images, machine.processors);
+  const int64_t images = work.inputs[0].extents[0], parts = wgrad_parts(*form, images, machine.processors);
   Match match;
   match.form = form->symbol();
   match.parameters = wgrad_parameters(*form);

@@ -39,6 +39,6 @@ std::optional<WgradForm> wgrad_form(const kernel::CallDesc& desc, int64_t shared
 int64_t wgrad_parts(const WgradForm& form, int64_t images, int64_t sms);
 /// Returns whether the kernel may beat cuDNN, so that compiling and measuring it is worthwhile.
 bool wgrad_may_win(const WgradForm& form, int64_t images, int64_t sms);
-std::optional<Match> match_convolution_wgrad(const Work& work, const Machine& machine);
+std::optional<Match> match_convolution_wgrad(const kernel::CallDesc& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

@@ -71,9 +71,8 @@ Parameters depthwise_parameters(const DepthwiseForm& f) {
 }
 
 /// Returns the form of the work if it is the call of that name.
-std::optional<DepthwiseForm> form_of(const Work& work, const Machine& machine, const char* name) {
-  const auto* desc = std::get_if<kernel::CallDesc>(&work);
-  return desc && desc->name == name ? depthwise_form(*desc, machine.processors) : std::nullopt;
+std::optional<DepthwiseForm> form_of(const kernel::CallDesc& work, const Machine& machine, const char* name) {
+  return work.name == name ? depthwise_form(work, machine.processors) : std::nullopt;
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ std::optional<DepthwiseForm> depthwise_form(const kernel::CallDesc& desc, int64_
   return f;
 }
 
-std::optional<Match> match_depthwise(const Work& work, const Machine& machine) {
+std::optional<Match> match_depthwise(const kernel::CallDesc& work, const Machine& machine) {
   const std::optional<DepthwiseForm> form = form_of(work, machine, "convolution");
   if (!form) return std::nullopt;
   const int64_t shared = form->taps() * (form->tile * form->vector + 4) * 4;
@@ -141,7 +140,7 @@ std::optional<Match> match_depthwise(const Work& work, const Machine& machine) {
   return match;
 }
 
-std::optional<Match> match_depthwise_weights(const Work& work, const Machine& machine) {
+std::optional<Match> match_depthwise_weights(const kernel::CallDesc& work, const Machine& machine) {
   const std::optional<DepthwiseForm> form = form_of(work, machine, "convolution_weights");
   if (!form) return std::nullopt;
   const int64_t threads = form->tile * form->kernel[0] * form->places, results = form->taps() * form->channels,

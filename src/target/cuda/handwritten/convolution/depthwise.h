@@ -35,7 +35,7 @@ struct DepthwiseForm : ConvolutionWindows {
 
 /// Returns the form, or nothing if the kernels do not take the call.
 std::optional<DepthwiseForm> depthwise_form(const kernel::CallDesc& desc, int64_t processors);
-std::optional<Match> match_depthwise(const Work& work, const Machine& machine);
-std::optional<Match> match_depthwise_weights(const Work& work, const Machine& machine);
+std::optional<Match> match_depthwise(const kernel::CallDesc& work, const Machine& machine);
+std::optional<Match> match_depthwise_weights(const kernel::CallDesc& work, const Machine& machine);
 
 }  // namespace weft::target::cuda

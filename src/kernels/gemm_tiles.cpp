@@ -1,4 +1,4 @@
-#include "compiler/region/matmul_tiles.h"
+#include "kernels/gemm_tiles.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,26 +8,24 @@
 
 #include <fmt/format.h>
 
-#include "compiler/region/dot_prologue.h"
-
-namespace weft::compiler {
+namespace weft::kernels {
 
 namespace {
 
 constexpr int64_t least_stages = 3, most_stages = 8, most_accumulators = 128, threads_of_group = 128;
-constexpr int64_t reserved_bytes = 34 << 10;  // of shared memory, for what programs exchange and store
+constexpr int64_t exchanged_bytes = 34 << 10;  // of shared memory, for what programs exchange and store
 
 int64_t tiles_of(int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; }
 
 /// Returns the threads of a program: a warpgroup for each 128 accumulators of its threads.
-double threads_of(const MatmulTile& t) {
+double threads_of(const GemmTile& t) {
   return threads_of_group * std::ceil(static_cast<double>(t.rows * t.columns) / threads_of_group / most_accumulators);
 }
 
-int64_t stage_bytes(const MatmulTile& t, Dtype operands) { return (t.rows + t.columns) * t.depth * operands.size(); }
+int64_t stage_bytes(const GemmTile& t, Dtype operands) { return (t.rows + t.columns) * t.depth * operands.size(); }
 
 /// Returns whether a thread has registers for its sums and for what it has loaded of a K slice.
-bool registers_suffice(const MatmulTile& t, const LoadedBytes& loaded) {
+bool registers_suffice(const GemmTile& t, const LoadedBytes& loaded) {
   constexpr double all = 255, of_addresses = 56;  // registers of a thread
   const double sums = static_cast<double>(t.rows * t.columns),
                slice = static_cast<double>(t.depth) *
@@ -39,7 +37,7 @@ bool registers_suffice(const MatmulTile& t, const LoadedBytes& loaded) {
 /// the tile's columns and one of B for each of its rows; a warpgroup alone does not keep the tensor cores busy. Fitted
 /// to an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256,
 /// and 128 × 128 with ping-pong 0.95 to 0.99; tiles of float32 are ranked by the same numbers.
-double rate_of(const MatmulTile& t) {
+double rate_of(const GemmTile& t) {
   constexpr double reading = 48, best = 0.64, alone = 0.8, in_turns = 0.95;
   if (t.ping_pong) return in_turns;
   const double reuse = static_cast<double>(t.rows * t.columns) / static_cast<double>(t.rows + t.columns);
@@ -48,7 +46,7 @@ double rate_of(const MatmulTile& t) {
 
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
 /// have one tile at a time, and a warpgroup has every other tile from its first product to its last store.
-double seconds_of(const target::Machine& machine, const MatmulWork& w, const MatmulTile& t, int64_t waves) {
+double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmTile& t, int64_t waves) {
   const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns),
              tiles = static_cast<double>(waves);
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
@@ -61,13 +59,14 @@ double seconds_of(const target::Machine& machine, const MatmulWork& w, const Mat
 }
 
 /// Returns the tiles that the machine has memory and registers for.
-std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWork& w) {
+std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& w) {
   const bool tf32 = w.operands.size() == 4, groups = machine.whole_rows_of_products() && (!tf32 || w.along_depth);
   const int64_t depth = w.exact ? 16 : tf32 ? 32 : 64;
-  std::vector<MatmulTile> out;
+  std::vector<GemmTile> out;
   for (const int64_t rows : {128, 64, 256})
     for (int64_t columns = 256; columns >= 64; columns -= groups ? 64 : columns / 2) {
-      const MatmulTile t{rows, columns, depth};
+      const GemmTile t{rows, columns, depth};
+      if (rows % w.rows_of_tiles != 0) continue;
       if (rows * columns > (tf32 && !groups ? 128 * 128 : 128 * 256)) continue;
       if (least_stages * stage_bytes(t, w.operands) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
       if (w.loaded.a + w.loaded.b == 0 || registers_suffice(t, w.loaded)) out.push_back(t);
@@ -79,36 +78,7 @@ std::vector<MatmulTile> tiles_for(const target::Machine& machine, const MatmulWo
 
 }  // namespace
 
-MatmulWork matmul_work(const DotPlan& plan, bool transposed) {
-  const auto bytes = [](Dtype t) { return static_cast<double>(t.size()); };
-  const kernel::Epilogue& e = plan.epilogue;
-  const kernel::DotDesc& d = plan.desc;
-  MatmulWork out{d.a, 1, transposed ? d.n : d.m, transposed ? d.m : d.n, d.k};
-  for (const int64_t n : d.batch) out.batches *= n;
-  out.exact = d.a == float32 && !d.numerics.tf32;
-  out.along_depth = !out.exact && d.a_k == 1 && d.b_k == 1 && plan.a_prologue.empty() && plan.b_prologue.empty();
-  out.bytes = bytes(d.c);
-  const auto loaded = [&](const DotPrologue& p) { return p.empty() ? 0 : loaded_bytes(p.steps, 16 / d.a.size()); };
-  out.loaded = {loaded(plan.a_prologue), loaded(plan.b_prologue)};
-  if (transposed) std::swap(out.loaded.a, out.loaded.b);
-  for (const int step : e.stored) out.bytes += bytes(e.steps[static_cast<size_t>(step)].dtype);
-  for (const kernel::EpilogueOperand& x : e.operands)
-    if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
-  for (const kernel::EpilogueStep& s : e.steps)
-    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.operations += kernel::info(s.op).flops;
-  return out;
-}
-
-bool takes_matmul_tiles(const DotPlan& plan, const target::Machine& machine) {
-  constexpr int64_t least_exact = 32;  // rows and columns: smaller results leave most of a tile empty
-  const kernel::DotDesc& d = plan.desc;
-  const bool exact = d.a == float32 && !d.numerics.tf32;
-  const Dtype sums = plan.epilogue.steps[0].dtype;
-  return d.a == d.b && sums != float64 && sums != int32 && machine.tensor_core_bytes(d.a) > 0 &&
-         (!exact || std::min(d.m, d.n) >= least_exact) && d.m > 1 && d.n > 1 && d.k < (int64_t{1} << 30);
-}
-
-std::string why_no_tile(const target::Machine& machine, const MatmulWork& w, const MatmulTile& t) {
+std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const GemmTile& t) {
   constexpr int64_t least = 16, most = 256, deepest = 128, of_two_stages = 2;
   const auto is_side = [&](int64_t n) {
     return n >= least && n <= most && (std::has_single_bit(static_cast<uint64_t>(n)) || n % 64 == 0);
@@ -131,25 +101,30 @@ std::string why_no_tile(const target::Machine& machine, const MatmulWork& w, con
              : "";
 }
 
-MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& w) {
-  MatmulTiling best;
-  double least = 0;
+std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmWork& w, size_t most) {
+  std::vector<GemmTiling> out;
   const double elements = static_cast<double>(w.batches) * static_cast<double>(w.rows) * static_cast<double>(w.columns);
-  for (MatmulTile t : tiles_for(machine, w)) {
+  for (GemmTile t : tiles_for(machine, w)) {
     const int64_t programs = w.batches * tiles_of(w.rows, t.rows) * tiles_of(w.columns, t.columns),
                   waves = tiles_of(programs, machine.processors);
     if (t.ping_pong && waves < 2) continue;
     const double seconds = seconds_of(machine, w, t, waves);
-    if (best.tile.rows > 0 && seconds >= least) continue;
     // A program that has an SM to itself has its shared memory too.
     if (waves == 1) {
-      const int64_t room = machine.tensor_core_bytes(w.operands) - reserved_bytes;
+      const int64_t room = machine.tensor_core_bytes(w.operands) - exchanged_bytes;
       t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w.operands)));
     }
-    best = {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns), seconds};
-    least = seconds;
+    out.push_back(
+        {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns), seconds});
   }
-  return best;
+  std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.seconds < y.seconds; });
+  if (out.size() > most) out.resize(most);
+  return out;
 }
 
-}  // namespace weft::compiler
+GemmTiling gemm_tiling(const target::Machine& machine, const GemmWork& work) {
+  const std::vector<GemmTiling> best = gemm_tilings(machine, work, 1);
+  return best.empty() ? GemmTiling{} : best[0];
+}
+
+}  // namespace weft::kernels

@@ -1,16 +1,18 @@
 #pragma once
 // The tiles of generated matmuls on GPUs: which one a product gets, and how much of the machine it then keeps
 // busy. Lowering takes the tile, fusion the share.
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "compiler/ir/grouping.h"
 #include "kernel/tile.h"
 #include "target/machine.h"
 
-namespace weft::compiler {
+namespace weft::kernels {
 
 /// A tile of C that one program computes, `depth` of the contracted axis at a time.
-struct MatmulTile {
+struct GemmTile {
   int64_t rows = 0, columns = 0, depth = 0;  // rows 0: no tile fits the machine
   int stages = 0;                            // slices in shared memory; 0: as many as the code chooses
   bool ping_pong = false;                    // two warpgroups of an SM have a tile each, and multiply in turns
@@ -23,7 +25,7 @@ struct LoadedBytes {
 };
 
 /// The products that a tile is chosen for: `batches` of `rows` × `columns`.
-struct MatmulWork {
+struct GemmWork {
   Dtype operands;  // 16-bit floats or float32
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   bool exact = false;        // float32 is multiplied exactly, by vector units; else it is rounded to TF32
@@ -31,25 +33,23 @@ struct MatmulWork {
   double bytes = 2;          // that an element's epilogue reads and stores
   double operations = 0;     // of an element's epilogue
   LoadedBytes loaded = {};
+  int64_t rows_of_tiles = 1;  // divides the rows of a tile
 };
 
-struct MatmulTiling {
-  MatmulTile tile;
+struct GemmTiling {
+  GemmTile tile;
   double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
   double seconds = 0;  // predicted
 };
 
-/// Returns the work of a product, with what its epilogue reads, computes and stores for each element; `transposed`: of
-/// C computed as [n, m].
-MatmulWork matmul_work(const DotPlan& plan, bool transposed);
-/// Returns whether generated code multiplies a product in tiles: on tensor cores, or exactly by a GPU's vector units.
-bool takes_matmul_tiles(const DotPlan& plan, const target::Machine& machine);
 /// Returns why the machine has no code, memory or registers for a tile; empty if it has.
-std::string why_no_tile(const target::Machine& machine, const MatmulWork& work, const MatmulTile& tile);
+std::string why_no_tile(const target::Machine& machine, const GemmWork& work, const GemmTile& tile);
 
 /// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the
 /// last one; the contracted axis is not divided. With ping-pong, epilogues of one tile run beside the multiplications
 /// of the next.
-MatmulTiling matmul_tiling(const target::Machine& machine, const MatmulWork& work);
+GemmTiling gemm_tiling(const target::Machine& machine, const GemmWork& work);
+/// Returns tiles by the predicted time, the least first; `most` at most.
+std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmWork& work, size_t most);
 
-}  // namespace weft::compiler
+}  // namespace weft::kernels

@@ -1,0 +1,15 @@
+#pragma once
+// What a generated matmul of a plan does, as the choice of its tile counts it (kernels/gemm_tiles.h).
+#include "compiler/ir/grouping.h"
+#include "kernels/gemm_tiles.h"
+#include "target/machine.h"
+
+namespace weft::compiler {
+
+/// Returns the work of a product, with what its epilogue reads, computes and stores for each element; `transposed`: of
+/// C computed as [n, m].
+kernels::GemmWork matmul_work(const DotPlan& plan, bool transposed);
+/// Returns whether generated code multiplies a product in tiles: on tensor cores, or exactly by a GPU's vector units.
+bool takes_matmul_tiles(const DotPlan& plan, const target::Machine& machine);
+
+}  // namespace weft::compiler

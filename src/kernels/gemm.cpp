@@ -1,6 +1,6 @@
 #include "kernels/gemm.h"
 
-#include <numeric>
+#include <algorithm>
 
 namespace weft::kernels {
 
@@ -17,10 +17,12 @@ GemmPlace place_of(const Gemm& g) {
 /// Gives the columns of the sums to the caller, some at a time.
 void finish(const Gemm& g, const GemmPlace& place, const k::Any& sums) {
   const GemmTile& t = g.tile;
-  const int64_t part = g.part > 0 ? std::gcd(g.part, t.columns) : t.columns;
-  for (int64_t at = 0; at < t.columns; at += part)
+  const int64_t part = g.part > 0 ? g.part : t.columns;
+  for (int64_t at = 0; at < t.columns; at += part) {
+    const int64_t columns = std::min(part, t.columns - at);
     g.finish({place.batch, place.row, place.column + at},
-             part == t.columns ? sums : k::slice(sums, {0, at}, {t.rows, part}));
+             columns == t.columns ? sums : k::slice(sums, {0, at}, {t.rows, columns}));
+  }
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ GemmWork work_of(const DotDesc& d) {
   GemmWork w{d.a, 1, d.m, d.n, d.k};
   for (const int64_t n : d.batch) w.batches *= n;
   w.along_depth = is_tf32(d) && d.a_k == 1 && d.b_k == 1;
+  w.b_across = d.b_k != 1;
   const auto size = static_cast<double>(d.c.size());
   w.bytes = size * (1 + (d.residual ? 1 : 0) + (d.pre_activation != PreActivation::none ? 1 : 0));
   w.operations = (d.bias ? 1 : 0) + (d.residual ? 1 : 0) + (d.activation == Activation::gelu_tanh ? of_gelu : 0);

@@ -22,7 +22,17 @@ double threads_of(const GemmTile& t) {
   return threads_of_group * std::ceil(static_cast<double>(t.rows * t.columns) / threads_of_group / most_accumulators);
 }
 
-int64_t stage_bytes(const GemmTile& t, Dtype operands) { return (t.rows + t.columns) * t.depth * operands.size(); }
+constexpr int64_t line_bytes = 128;  // of shared memory, that warpgroups read, and of stores by TMA
+
+/// Returns the columns of B that are copied for a tile.
+int64_t copied_columns(const GemmTile& t, const GemmWork& w) {
+  const int64_t line = w.b_across ? line_bytes / w.operands.size() : 1;
+  return tiles_of(t.columns, line) * line;
+}
+
+int64_t stage_bytes(const GemmTile& t, const GemmWork& w) {
+  return (t.rows + copied_columns(t, w)) * t.depth * w.operands.size();
+}
 
 /// Returns whether a thread has registers for its sums and for what it has loaded of a K slice.
 bool registers_suffice(const GemmTile& t, const LoadedBytes& loaded) {
@@ -44,14 +54,27 @@ double rate_of(const GemmTile& t) {
   return reuse / (reuse + reading) / best * (t.rows == 64 ? alone : 1);
 }
 
+/// Returns the seconds in which the L2 gives the operands of so many programs. Fitted to an H200: 11.3 TB/s, beside 989
+/// TFLOP/s of 16-bit floats.
+double seconds_of_cache(const target::Machine& machine, const GemmWork& w, const GemmTile& t, int64_t programs) {
+  constexpr double bytes_for_flops = 0.0114;
+  const double rate = bytes_for_flops * machine.matmul_flops(bfloat16),
+               bytes =
+                   static_cast<double>(programs * tiles_of(w.depth, t.depth)) * static_cast<double>(stage_bytes(t, w));
+  return rate > 0 ? bytes / rate : 0;
+}
+
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
-/// have one tile at a time, and a warpgroup has every other tile from its first product to its last store.
+/// have one tile at a time, and a warpgroup has every other tile from its first product to its last store. Lines that
+/// are no whole ones of shared memory are not stored by TMA, which takes twice as long.
 double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmTile& t, int64_t waves) {
+  constexpr double of_peak = 0.9;  // the fastest tile's
   const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns),
              tiles = static_cast<double>(waves);
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
-               multiply = 2 * elements * static_cast<double>(w.depth) / (peak * rate_of(t)),
-               epilogue = elements * (w.bytes / machine.bandwidth + w.operations / vector);
+               multiply = 2 * elements * static_cast<double>(w.depth) / (of_peak * peak * rate_of(t)),
+               stores = t.columns * w.operands.size() % line_bytes == 0 ? 1 : 2,
+               epilogue = elements * (stores * w.bytes / machine.bandwidth + w.operations / vector);
   if (!t.ping_pong) return tiles * processors * (multiply + epilogue);
   // A warpgroup alone takes twice as long for an element's epilogue.
   const double alone = 2 * epilogue, turns = static_cast<double>((waves + 1) / 2);
@@ -64,11 +87,13 @@ std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& 
   const int64_t depth = w.exact ? 16 : tf32 ? 32 : 64;
   std::vector<GemmTile> out;
   for (const int64_t rows : {128, 64, 256})
-    for (int64_t columns = 256; columns >= 64; columns -= groups ? 64 : columns / 2) {
+    for (int64_t columns = 256; columns >= 64; columns -= groups ? 16 : columns / 2) {
       const GemmTile t{rows, columns, depth};
-      if (rows % w.rows_of_tiles != 0) continue;
+      // Boxes that begin within half a line of memory cost the L2 most of what they save.
+      const int64_t step = rows != 128 ? 64 : w.b_across ? 32 : 16;
+      if (rows % w.rows_of_tiles != 0 || columns % step != 0) continue;
       if (rows * columns > (tf32 && !groups ? 128 * 128 : 128 * 256)) continue;
-      if (least_stages * stage_bytes(t, w.operands) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
+      if (least_stages * stage_bytes(t, w) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
       if (w.loaded.a + w.loaded.b == 0 || registers_suffice(t, w.loaded)) out.push_back(t);
     }
   // Warpgroups multiply in turns where each has all sums of a tile, and no operand is computed.
@@ -83,8 +108,12 @@ std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const
   const auto is_side = [&](int64_t n) {
     return n >= least && n <= most && (std::has_single_bit(static_cast<uint64_t>(n)) || n % 64 == 0);
   };
+  const bool side = is_side(t.columns) ||
+                    (machine.whole_rows_of_products() && t.columns >= 64 && t.columns <= most && t.columns % 16 == 0);
   const bool wide = w.operands.size() == 2 || (w.along_depth && machine.whole_rows_of_products());
-  if (!is_side(t.rows) || !is_side(t.columns)) return "tiles of m and n have 16, 32, 64, 128, 192 or 256 elements";
+  if (!is_side(t.rows) || !side)
+    return "tiles of m and n have 16, 32, 64, 128, 192 or 256 elements; of n, where warpgroups multiply, multiples of "
+           "16";
   if (t.depth < least || t.depth > deepest || !std::has_single_bit(static_cast<uint64_t>(t.depth)))
     return "tiles of k have 16, 32, 64 or 128 elements";
   if (t.rows * t.columns > (wide ? 128 * 256 : 128 * 128))
@@ -92,8 +121,7 @@ std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const
   if (t.ping_pong && t.rows * t.columns > 128 * 128)
     return "the sums of the tile do not stay in the registers of one warpgroup: 128 x 128 do";
   const int64_t stages = std::max<int64_t>(of_two_stages, t.stages);
-  if (const int64_t bytes = stages * stage_bytes(t, w.operands), has = machine.tensor_core_bytes(w.operands);
-      bytes > has)
+  if (const int64_t bytes = stages * stage_bytes(t, w), has = machine.tensor_core_bytes(w.operands); bytes > has)
     return fmt::format("{} stages of the tile take {} bytes of shared memory, and a program has {}", stages, bytes,
                        has);
   return w.loaded.a + w.loaded.b > 0 && !registers_suffice(t, w.loaded)
@@ -108,11 +136,14 @@ std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmW
     const int64_t programs = w.batches * tiles_of(w.rows, t.rows) * tiles_of(w.columns, t.columns),
                   waves = tiles_of(programs, machine.processors);
     if (t.ping_pong && waves < 2) continue;
-    const double seconds = seconds_of(machine, w, t, waves);
+    // What takes less time does not hide wholly behind what takes more.
+    const double of_sms = seconds_of(machine, w, t, waves), of_cache = seconds_of_cache(machine, w, t, programs),
+                 uneven = t.columns % 64 != 0 ? 1.03 : 1,  // of equal ones, tiles of whole lines are the safer
+        seconds = uneven * (std::max(of_sms, of_cache) + 0.1 * std::min(of_sms, of_cache));
     // A program that has an SM to itself has its shared memory too.
     if (waves == 1) {
       const int64_t room = machine.tensor_core_bytes(w.operands) - exchanged_bytes;
-      t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w.operands)));
+      t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w)));
     }
     out.push_back(
         {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns), seconds});

@@ -30,6 +30,7 @@ struct GemmWork {
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   bool exact = false;        // float32 is multiplied exactly, by vector units; else it is rounded to TF32
   bool along_depth = false;  // lines of both operands run along the contracted axis, as warpgroups want float32
+  bool b_across = false;     // lines of B run along the columns: tiles of it are copied as whole lines of 128 bytes
   double bytes = 2;          // that an element's epilogue reads and stores
   double operations = 0;     // of an element's epilogue
   LoadedBytes loaded = {};
@@ -46,8 +47,8 @@ struct GemmTiling {
 std::string why_no_tile(const target::Machine& machine, const GemmWork& work, const GemmTile& tile);
 
 /// Chooses the tile with which products are predicted to be done first. SMs process tiles in waves and all wait for the
-/// last one; the contracted axis is not divided. With ping-pong, epilogues of one tile run beside the multiplications
-/// of the next.
+/// last one, or for the L2, which all read; the contracted axis is not divided. With ping-pong, epilogues of one tile
+/// run beside the multiplications of the next.
 GemmTiling gemm_tiling(const target::Machine& machine, const GemmWork& work);
 /// Returns tiles by the predicted time, the least first; `most` at most.
 std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmWork& work, size_t most);

@@ -15,6 +15,7 @@ kernels::GemmWork matmul_work(const DotPlan& plan, bool transposed) {
   for (const int64_t n : d.batch) out.batches *= n;
   out.exact = d.a == float32 && !d.numerics.tf32;
   out.along_depth = !out.exact && d.a_k == 1 && d.b_k == 1 && plan.a_prologue.empty() && plan.b_prologue.empty();
+  out.b_across = transposed ? d.a_k != 1 : d.b_k != 1;
   out.bytes = bytes(d.c);
   const auto loaded = [&](const DotPrologue& p) { return p.empty() ? 0 : loaded_bytes(p.steps, 16 / d.a.size()); };
   out.loaded = {loaded(plan.a_prologue), loaded(plan.b_prologue)};

@@ -57,6 +57,7 @@ class DotSplitter : Rewriter {
     const auto seconds = [&](int64_t parts) {
       kernels::GemmWork work{a.dtype, batches * parts, rows, columns, depth / parts};
       work.bytes = parts > 1 ? 4 : size;
+      work.b_across = at.axes2.front() + 1 < static_cast<int64_t>(b.shape.size());
       const double sum =
           (4 * static_cast<double>(parts) + size) * elements / machine_.bandwidth + machine_.launch_seconds;
       return kernels::gemm_tiling(machine_, work).seconds + (parts > 1 ? sum : 0);

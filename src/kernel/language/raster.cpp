@@ -25,7 +25,8 @@ std::pair<Any, Any> swizzle2d(const Any& i, const Any& j, int64_t m, int64_t n, 
   };
   const int64_t height = std::min(group, m), bands = (m + height - 1) / height;
   const Value of_band = b.index(height * n), whole = b.index(height);
-  const Value number = within(ScalarOp::add, b.mul(row, b.index(n)), column, 0, m * n - 1);
+  // The remainder changes nothing but tells targets the bound, from which they know where boxes of arrays end.
+  const Value number = within(ScalarOp::mod, b.add(b.mul(row, b.index(n)), column), b.index(m * n), 0, m * n - 1);
   const Value band = within(ScalarOp::floordiv, number, of_band, 0, bands - 1);
   const Value rest = within(ScalarOp::mod, number, of_band, 0, height * n - 1);
   Value down = b.scalar(ScalarOp::mod, {rest, whole}), across = b.scalar(ScalarOp::floordiv, {rest, whole});

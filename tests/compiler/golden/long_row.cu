@@ -27,7 +27,7 @@ FN void row_max_sum_12_body(const int t, u8* const shared, const i64 program, co
   }
   EACH (int c = 0; c < 1; ++c) {
     const bool there = (t * 8 + (c * 8)) < 904ll;
-    copy_async(shared_address(((u16*)(locals + 0) - rank * 6144) + v22 + (t * 8 + (c * 8)) + 0), p1 + (there ? v25 + (t * 8 + (c * 8)) : 0) + 0, there ? 16 : 0);
+    copy_async(shared_address(((u16*)(locals + 0) - rank * 6144) + v22 + (t * 8 + (c * 8)) + 0), p1 + index_if(there, v25 + (t * 8 + (c * 8))) + 0, there ? 16 : 0);
   }
   alignas(16) f32 v30[8];
   EACH (int r = 0; r < 8; ++r) v30[r] = real(0xff800000u);

@@ -49,7 +49,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) u16 v34[4];
     EACH (int c = 0; c < 1; ++c) {
       const bool there = (t * 4 + (c * 4)) < v29;
-      ((W8*)(v34 + c * 4))[0] = word_if(there, (const W8*)(p1 + (there ? v33 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
+      ((W8*)(v34 + c * 4))[0] = word_if(there, (const W8*)(p1 + index_if(there, v33 + (t * 4 + (c * 4)))) + 0, 0x0u); 
     }
     alignas(16) f32 v35[4];
     EACH (int r = 0; r < 4; ++r) {
@@ -58,7 +58,7 @@ FN void map_6_body(const int t, u8* const shared, const i64 program, const bool 
     alignas(16) u16 v36[4];
     EACH (int c = 0; c < 1; ++c) {
       const bool there = (t * 4 + (c * 4)) < v29;
-      ((W8*)(v36 + c * 4))[0] = word_if(there, (const W8*)(p2 + (there ? v13 + (t * 4 + (c * 4)) : 0)) + 0, 0x0u); 
+      ((W8*)(v36 + c * 4))[0] = word_if(there, (const W8*)(p2 + index_if(there, v13 + (t * 4 + (c * 4)))) + 0, 0x0u); 
     }
     alignas(16) f32 v37[4];
     alignas(16) f32 v38[4];

@@ -4,7 +4,7 @@ FN void row_max_sum_10_body(const int t, u8* const shared, const i64 program, co
   alignas(16) f32 v6[32];
   EACH (int c = 0; c < 8; ++c) {
     const bool there = (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) < 1000ll;
-    ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4) : 0)) + 0, 0x0u); 
+    ((W16*)(v6 + c * 4))[0] = word_if(there, (const W16*)(p1 + index_if(there, v5 + (((c * 4) / 4 * 32 + t) * 4 + (c * 4) % 4))) + 0, 0x0u); 
   }
   alignas(16) bool v10[32];
   alignas(16) f32 v11[32];

@@ -19,7 +19,7 @@ FN void transposed_2_body(const int t, u8* const shared, const i64 program, cons
   alignas(16) f32 v24[16];
   EACH (int c = 0; c < 4; ++c) {
     const bool there = ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) / 64) < v16 && ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) % 64) < v18;
-    ((W16*)(v24 + c * 4))[0] = word_if(there, (const W16*)(p1 + (there ? v23 + ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) / 64) * 160ll + ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) % 64) : 0)) + 0, 0x0u); 
+    ((W16*)(v24 + c * 4))[0] = word_if(there, (const W16*)(p1 + index_if(there, v23 + ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) / 64) * 160ll + ((((c * 4) / 4 * 256 + t) * 4 + (c * 4) % 4) % 64))) + 0, 0x0u); 
   }
   SYNC
   EACH (int c = 0; c < 4; ++c) {

@@ -373,6 +373,7 @@ static void store_shared(u32 to, W v) {
 }
 static u32 load_shared(u32 from) { return shared_at<u32>(from); }
 static void prefetch_line(const void*) {}
+static i64 index_if(bool there, i64 index) { return there ? index : 0; }
 
 /// Copies into shared memory are done when their group is waited for, and not before.
 static void copy_async(u32 to, const void* from, int bytes = 16) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -228,21 +229,26 @@ TEST_CASE("candidates: the fastest runs, the first before anything is measured")
   CHECK(loses->name() == "library");
 }
 
-TEST_CASE("candidates: short launches are timed in bursts, so that waiting for the host does not count") {
-  /// The host's delay before the first launch, and the milliseconds of each.
-  struct Queue final : cuda::LaunchTimer {
+TEST_CASE("candidates: they are timed in turns, so that a clock that falls counts against all") {
+  /// A device that is slower once it has run for a while.
+  struct Warming final : cuda::LaunchTimer {
     bool may_measure() const override { return true; }
     float milliseconds(const std::function<bool()>& launch) override {
-      launches = 0;
-      launch();
-      return (last == 0 ? 0.001f : 0.006f) + static_cast<float>(launches) * (last == 0 ? 0.005f : 0.002f);
+      const float slower = launches >= 4 ? 1.5f : 1.0f;
+      return launch() ? slower * (last == 0 ? 0.21f : 0.2f) : std::numeric_limits<float>::infinity();
     }
+    void done() override { ended = true; }
     size_t last = 0;
     int launches = 0;
-  } queue;
-  const auto launch = [&](size_t k) { return queue.last = k, ++queue.launches, true; };
-  CHECK(queue.milliseconds([&] { return launch(0); }) < queue.milliseconds([&] { return launch(1); }));
-  CHECK(cuda::fastest(queue, 2, launch) == 1);
+    bool ended = false;
+  } device;
+  CHECK(cuda::fastest(device, 2, [&](size_t k) { return device.last = k, ++device.launches, true; }) == 1);
+  CHECK(device.ended);
+  CHECK(device.launches == 12);
+  // What cannot run is never the fastest, and what is much slower is not repeated.
+  device.launches = 0;
+  CHECK(cuda::fastest(device, 3, [&](size_t k) { return device.last = k == 1 ? 0 : 1, ++device.launches, k > 0; }) ==
+        2);
 }
 
 TEST_CASE("candidates: a choice is recorded, and holds for the versions among which it was made") {

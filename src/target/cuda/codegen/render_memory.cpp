@@ -133,7 +133,7 @@ std::string words_if(const std::string& to, const std::string& from, const std::
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k) {
-    std::string source = fmt::format("(const W{}*)({} + (there ? {} : 0)) + {}", word, from, at, k);
+    std::string source = fmt::format("(const W{}*)({} + index_if(there, {})) + {}", word, from, at, k);
     if (now) {
       text += fmt::format("const W{} read{} = read_now({}); ", word, k, source);
       source = fmt::format("&read{}", k);
@@ -210,7 +210,7 @@ void Renderer::copy_row(const Inst& load, const Inst& store) {
   if (!from.guard.empty()) add(fmt::format("const bool there = {};", first(from.guard)));
   for (int64_t k = 0; k < words; ++k) {
     const std::string at =
-        from.guard.empty() ? first(from.address) : fmt::format("(there ? {} : 0)", first(from.address));
+        from.guard.empty() ? first(from.address) : fmt::format("index_if(there, {})", first(from.address));
     add(fmt::format("copy_async(shared_address({} + {} + {}), {} + {} + {}{});", buffer(store.ref), first(to.address),
                     k * each, buffer(load.ref), at, k * each, from.guard.empty() ? "" : ", there ? 16 : 0"));
   }

@@ -347,6 +347,7 @@ class Renderer {
   bool spread_in_fragments(const Inst& inst);
   void slice_in_fragments(const Inst& inst);
   bool reduce_in_fragments(const Inst& inst);
+  bool add_up_rows(const Inst& inst, const Layout& fragments);
   std::string replaced_by(const Inst& inst, const std::string& place) const;
   bool add_neighbours(const Inst& inst);
   void update(const Inst& inst);

@@ -62,6 +62,9 @@ struct Operand {
   /// Returns the chunks between lines: such that 8 lines that follow each other use all banks.
   int64_t chunks() const;
   int64_t bytes() const;
+  /// Returns the elements of a line in shared memory: whole panels. What is behind the tile's is copied with it, and
+  /// nobody reads it.
+  int64_t copied_length() const { return (length + panel * per() - 1) / (panel * per()) * panel * per(); }
   /// Returns the text of where a chunk of a line lies.
   std::string position(const std::string& line, const std::string& chunk) const;
 };

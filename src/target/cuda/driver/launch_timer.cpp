@@ -1,7 +1,9 @@
 #include "target/cuda/driver/launch_timer.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <vector>
 
 #include "runtime/trace.h"
 
@@ -9,12 +11,10 @@ namespace weft::target::cuda {
 namespace {
 
 constexpr float never = std::numeric_limits<float>::infinity();
-// A candidate runs three times, or for 3 ms: the times of long ones vary little.
-constexpr float enough = 3, most_repeats = 3;
+// A candidate runs five times, or for 3 ms: the times of long ones vary little.
+constexpr int most_repeats = 5;
+constexpr float enough = 3;
 constexpr float hopeless = 1.3f;  // times the best so far: not measured further
-// A launch that is shorter waits for the host between the two events: several are enqueued and their mean is taken.
-constexpr float short_milliseconds = 0.05f;
-constexpr int burst = 12;
 
 }  // namespace
 
@@ -24,11 +24,23 @@ EventTimer::~EventTimer() {
     if (event) driver().event_destroy(event);
 }
 
+/// Writes as many bytes as the L2 holds, where there is memory for them.
+void EventTimer::fill_cache() {
+  const auto bytes = static_cast<size_t>(context_.info().l2_bytes);
+  try {
+    if (!other_data_) other_data_ = shared_workspace(context_, bytes);
+  } catch (const std::exception&) {
+    return;
+  }
+  check_result(driver().memset_d8_async(other_data_->address(), 0, bytes, context_.stream()), "cuMemsetD8Async", what_);
+}
+
 float EventTimer::milliseconds(const std::function<bool()>& launch) {
   context_.make_current();
   for (EventHandle* event : {&start_, &stop_})
     if (!*event) check_result(driver().event_create(event, event_default), "cuEventCreate", what_);
   float time = never;
+  fill_cache();
   check_result(driver().event_record(start_, context_.stream()), "cuEventRecord", what_);
   const bool launched = launch();
   check_result(driver().event_record(stop_, context_.stream()), "cuEventRecord", what_);
@@ -37,37 +49,26 @@ float EventTimer::milliseconds(const std::function<bool()>& launch) {
   return time;
 }
 
-namespace {
-
-/// Returns the milliseconds of a launch, of a short one in a burst.
-float time_of(LaunchTimer& timer, const std::function<bool()>& launch) {
-  const float once = timer.milliseconds(launch);
-  if (once >= short_milliseconds) return once;
-  const auto launches = [&] {
-    bool launched = true;
-    for (int k = 0; k < burst; ++k) launched = launch() && launched;
-    return launched;
-  };
-  return timer.milliseconds(launches) / burst;
-}
-
-}  // namespace
-
 size_t fastest(LaunchTimer& timer, size_t count, const std::function<bool(size_t)>& launch) {
   const runtime::Span span("compiler", "search of algorithms");
-  size_t best = 0;
-  float best_time = never;
-  for (size_t i = 0; i < count; ++i) {
-    float least = timer.milliseconds([&] { return launch(i); });  // the first run also loads the code
-    for (float measured = 0; measured < enough && least < never;) {
-      const float time = time_of(timer, [&] { return launch(i); });
-      measured += std::max(time, enough / most_repeats);
-      least = std::min(least, time);
-      if (least > hopeless * best_time) break;
+  struct Times {
+    float least = never, all = 0;
+  };
+  std::vector<Times> times(count);
+  const auto best = [&] {
+    return std::min_element(times.begin(), times.end(),
+                            [](const Times& a, const Times& b) { return a.least < b.least; });
+  };
+  for (int repeat = 0; repeat <= most_repeats; ++repeat)
+    for (size_t i = 0; i < count; ++i) {
+      Times& t = times[i];
+      if (repeat > 1 && (t.all >= enough || t.least > hopeless * best()->least)) continue;
+      const float time = timer.milliseconds([&] { return launch(i); });
+      if (repeat == 0) continue;  // the first run also loads the code
+      t.least = std::min(t.least, time), t.all += time;
     }
-    if (least < best_time) best_time = least, best = i;
-  }
-  return best;
+  timer.done();
+  return static_cast<size_t>(best() - times.begin());
 }
 
 }  // namespace weft::target::cuda

@@ -128,7 +128,7 @@ void Renderer::copy_chunks(const Inst& inst, const CopyForm& form) {
   std::string from = form.from, bytes = fmt::format("{}", form.bytes);
   if (!form.guard.empty()) {
     add(fmt::format("const bool there = {};", form.guard));
-    from = fmt::format("(there ? {} : 0)", from), bytes = fmt::format("there ? {} : 0", form.bytes);
+    from = fmt::format("index_if(there, {})", from), bytes = fmt::format("there ? {} : 0", form.bytes);
   }
   add(fmt::format("{}(shared_address({} + {}), {} + {}, {});",
                   form.bytes == 16 ? "copy_async" : fmt::format("copy_few_async<{}>", form.bytes), buffer(inst.ref),

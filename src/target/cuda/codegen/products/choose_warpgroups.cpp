@@ -51,7 +51,8 @@ std::string Operand::position(const std::string& line, const std::string& chunk)
 }
 
 int64_t Operand::bytes() const {
-  return panel > 0 ? (lines * length * dtype.size() + 1023) / 1024 * 1024 : (lines * chunks() * 16 + 127) / 128 * 128;
+  return panel > 0 ? (lines * copied_length() * dtype.size() + 1023) / 1024 * 1024
+                   : (lines * chunks() * 16 + 127) / 128 * 128;
 }
 
 /// Returns why warpgroups do not compute a dot; empty where they do. They read 16-bit operands in any order, others

@@ -64,14 +64,28 @@ struct IntegerRange {
 
 std::optional<IntegerRange> range_of(const Uses& uses, const LinearSum& sum);
 
-/// Returns the range of a counter of a loop, or of a remainder; none of others.
-std::optional<IntegerRange> range_of(const Uses& uses, Value v) {
-  const Inst* const maker = uses.maker(v);
-  if (maker && maker->op == Op::scalar && maker->scalar_op == ScalarOp::mod) {
-    const LinearSum by = linear(uses, maker->args[1]);
-    if (by.terms.empty() && by.constant > 0) return IntegerRange{0, by.constant - 1};
+/// Returns the range of a remainder or quotient by a number, or of a choice; none of other operators.
+std::optional<IntegerRange> range_of(const Uses& uses, const Inst& maker) {
+  if (maker.op != Op::scalar) return std::nullopt;
+  const auto of = [&](size_t k) { return range_of(uses, linear(uses, maker.args[k])); };
+  if (maker.scalar_op == ScalarOp::select) {
+    const auto x = of(1), y = of(2);
+    if (!x || !y) return std::nullopt;
+    return IntegerRange{std::min(x->low, y->low), std::max(x->high, y->high)};
   }
-  if (maker) return std::nullopt;
+  if (maker.scalar_op != ScalarOp::mod && maker.scalar_op != ScalarOp::floordiv) return std::nullopt;
+  const LinearSum by = linear(uses, maker.args[1]);
+  if (!by.terms.empty() || by.constant <= 0) return std::nullopt;
+  const auto divided = of(0);
+  if (maker.scalar_op == ScalarOp::mod)
+    return divided && divided->low >= 0 && divided->high < by.constant ? *divided : IntegerRange{0, by.constant - 1};
+  if (!divided || divided->low < 0) return std::nullopt;
+  return IntegerRange{divided->low / by.constant, divided->high / by.constant};
+}
+
+/// Returns the range of what an operator makes, or of a counter of a loop.
+std::optional<IntegerRange> range_of(const Uses& uses, Value v) {
+  if (const Inst* const maker = uses.maker(v)) return range_of(uses, *maker);
   for (const Uses::Position& position : uses.order) {
     const Inst& loop = *position.inst;
     if (loop.op != Op::loop || loop.blocks[0].arguments[0] != v) continue;
@@ -103,8 +117,8 @@ bool is_multiple(const LinearSum& sum, int64_t of) {
 
 }  // namespace
 
-/// Returns whether each line of a tile surely lies in one line of the matrix, and begins where boxes may: windows that
-/// overlap, or are longer than a line, go on in the next one, where TMA finds zeros.
+/// Returns whether each line of a tile surely lies in one line of the matrix: windows that overlap, or are longer than
+/// a line, go on in the next one, where TMA finds zeros.
 bool Renderer::stays_in_lines(const Uses& uses, const BoxedTile& x) const {
   LinearSum column = linear(uses, x.offset);
   const auto multiple = [&](int64_t of) {
@@ -112,7 +126,6 @@ bool Renderer::stays_in_lines(const Uses& uses, const BoxedTile& x) const {
              return term.second * divisor(term.first) % of == 0;
            });
   };
-  if (x.pitch % x.across != 0 || !multiple(x.across)) return false;
   if (x.pitch % x.length == 0 && multiple(x.length)) return true;
   std::erase_if(column.terms, [&](const auto& term) { return term.second % x.pitch == 0; });
   column.constant %= x.pitch;
@@ -130,8 +143,7 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
   }
   if (box.line_limit == no_value && box.column_limit == no_value) {
     if (stays_in_lines(uses, x)) return box;
-    why = fmt::format("tiles of p{} may pass the ends of its lines, or do not begin at multiples of {} elements", x.ref,
-                      x.across);
+    why = fmt::format("tiles of p{} may pass the ends of its lines", x.ref);
     return std::nullopt;
   }
   // What is left of the address without the lines before the tile is its column.

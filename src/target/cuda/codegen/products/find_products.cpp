@@ -230,7 +230,7 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
   }
   const int64_t chunks = out.length / out.per();
   out.padded = exact_;
-  if (warpgroups_ > 0) out.panel = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
+  if (warpgroups_ > 0) out.panel = chunks >= 8 ? 8 : chunks >= 4 ? 4 : 2;
   return out;
 }
 

@@ -199,9 +199,9 @@ void Renderer::produce(const Inst& loop) {
     add(fmt::format("const u32 to = shared_address(stages) + {} + slot * {}, arrives = {};", ring.offset + x.offset,
                     ring.stage_bytes, full(x, "slot")));
     add(fmt::format("barrier_wait({}, phase ^ 1u);", empty(x, "slot")));
-    add(fmt::format("barrier_expect(arrives, {});", x.lines * x.length * x.dtype.size()));
+    add(fmt::format("barrier_expect(arrives, {});", x.lines * x.copied_length() * x.dtype.size()));
     add(fmt::format("EACH (int k = 0; k < {}; ++k) copy_box(to + k * {}, map{}, column + k * {}, line, arrives);",
-                    x.length / map.across, x.lines * x.panel * 16, x.map, map.across));
+                    x.copied_length() / map.across, x.lines * x.panel * 16, x.map, map.across));
     close();
   }
   add(fmt::format("if (++slot == {}) slot = 0, phase ^= 1u;", ring.stages));

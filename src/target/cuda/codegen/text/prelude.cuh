@@ -579,6 +579,17 @@ FN void turn(const T* from, T* to) {
     EACH (int r = 0; r < N * N; ++r) to[r] = from[r % N * N + r / N];
   }
 }
+// Returns the index of what is there, else 0, by halves: ptxas (CUDA 13.0) makes `there ? a * b : 0` of 64 bits a
+// multiplication under a condition, and reads the register too soon after it cleared it (CS2R, five cycles): a lane
+// where the condition does not hold gets what the register held before.
+FN i64 index_if(bool there, i64 index) {
+  i64 out;
+  asm("{.reg .pred p; .reg .b32 low, high; setp.ne.s32 p, %2, 0; mov.b64 {low, high}, %1; selp.b32 low, low, 0, p; "
+      "selp.b32 high, high, 0, p; mov.b64 %0, {low, high};}"
+      : "=l"(out)
+      : "l"(index), "r"((int)there));
+  return out;
+}
 FN W4 word_if(bool there, const W4* at, u32 other) {
   const W4 w = *at;
   return {there ? w.x : other};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <initializer_list>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,22 @@ double seconds_of_cache(const target::Machine& machine, const GemmWork& w, const
                bytes =
                    static_cast<double>(programs * tiles_of(w.depth, t.depth)) * static_cast<double>(stage_bytes(t, w));
   return rate > 0 ? bytes / rate : 0;
+}
+
+/// Returns the seconds in which memory gives the operands and takes what the epilogue stores, each once.
+double seconds_of_memory(const target::Machine& machine, const GemmWork& w) {
+  const auto rows = static_cast<double>(w.rows), columns = static_cast<double>(w.columns);
+  const double operands = (rows + columns) * static_cast<double>(w.depth * w.operands.size());
+  return machine.bandwidth > 0
+             ? static_cast<double>(w.batches) * (operands + rows * columns * w.bytes) / machine.bandwidth
+             : 0;
+}
+
+/// Returns the seconds of what runs at once: that which takes less does not hide wholly behind what takes most.
+double together(std::initializer_list<double> seconds) {
+  constexpr double seen = 0.1;
+  const double most = std::max(seconds);
+  return most + seen * (std::accumulate(seconds.begin(), seconds.end(), 0.0) - most);
 }
 
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
@@ -136,10 +154,9 @@ std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmW
     const int64_t programs = w.batches * tiles_of(w.rows, t.rows) * tiles_of(w.columns, t.columns),
                   waves = tiles_of(programs, machine.processors);
     if (t.ping_pong && waves < 2) continue;
-    // What takes less time does not hide wholly behind what takes more.
-    const double of_sms = seconds_of(machine, w, t, waves), of_cache = seconds_of_cache(machine, w, t, programs),
-                 uneven = t.columns % 64 != 0 ? 1.03 : 1,  // of equal ones, tiles of whole lines are the safer
-        seconds = uneven * (std::max(of_sms, of_cache) + 0.1 * std::min(of_sms, of_cache));
+    const double uneven = t.columns % 64 != 0 ? 1.03 : 1,  // of equal ones, tiles of whole lines are the safer
+        seconds = uneven * together({seconds_of(machine, w, t, waves), seconds_of_cache(machine, w, t, programs),
+                                     seconds_of_memory(machine, w)});
     // A program that has an SM to itself has its shared memory too.
     if (waves == 1) {
       const int64_t room = machine.tensor_core_bytes(w.operands) - exchanged_bytes;

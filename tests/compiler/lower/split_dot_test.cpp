@@ -57,7 +57,7 @@ TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its 
     return t.rows == rows && t.columns == columns;
   };
   CHECK(is(tile(8192, 8192, 8192), 128, 256));
-  CHECK(is(tile(3072, 768, 8192), 128, 192));  // 96 tiles: one wave of 132
+  CHECK(is(tile(3072, 768, 8192), 128, 160));  // 120 tiles: one wave of 132
   CHECK(is(tile(8192, 768, 768), 128, 128));   // three waves of 132, whose epilogues run beside multiplications
   CHECK(tile(8192, 768, 768).ping_pong);
   CHECK(!tile(8192, 8192, 8192).ping_pong);

@@ -238,6 +238,7 @@ struct LaunchOptions {
   // Whether copies ahead have warps of their own, whether blocks take programs in turns, and whether two programs of a
   // block multiply in turns: 1 yes, 2 no.
   int specialize = 0, persistent = 0, ping_pong = 0;
+  int instruction = 0;  // by which products are multiplied: 1 wgmma, 2 mma.sync, 3 fma
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

@@ -116,6 +116,14 @@ TEST_CASE("the CUDA code of a kernel is staged and launched as its steps say") {
   CHECK(has(source("specialize(on)"), "copied by TMA"));
   CHECK(source("persistent(off)") != rules);
   CHECK(source("pipeline(l0, 2)") != source("pipeline(l0, 3)"));
+  CHECK(has(source("tensorize(wgmma)"), "wgmma of bfloat16"));
+  CHECK(has(source("tensorize(mma)"), "mma.sync of bfloat16"));
+  CHECK(has(source("tensorize(fma)"), "fma: the launch asks for it"));
+  const auto by_wgmma = products(64).schedule("tensorize(wgmma)");
+  CHECK(by_wgmma.show("schedule", a, b) == "tensorize(wgmma)\n");
+  CHECK(has(error_of([&] { k::show(by_wgmma.program(a, b), "cuda", "sm_80"); }), "is asked to multiply by wgmma"));
+  CHECK(has(error_of([&] { products(64).schedule("tensorize(library)").program(a, b); }),
+            "a kernel's products are multiplied by wgmma, mma or fma"));
   CHECK(has(error_of([&] { k::show(products(64).schedule("specialize(on)").program(a, b), "cuda", "sm_80"); }),
             "is asked to copy by warps of its own, and has none"));
   const auto sums = k::kernel("sums", [](k::In<float, 1> x, k::Out<float, 1> y) {

@@ -136,6 +136,7 @@ Ladder attention(Scale scale) {
       rung("tiles of 128 queries", fused("attention_large", {128, 64, true}),
            "more pairs at the diagonal that are masked"),
   };
+  out.rungs[1].program = [first](const Arrays& in) { return first.program(in[0], in[1]); };
   return out;
 }
 

@@ -16,6 +16,15 @@ void global_atomics(Values x, Counts y) {
   k::atomic("add", y, k::scalar<int32_t>(1), k::cast<int64_t>(x(k::program_id(0))));
 }
 
+/// Lanes of a warp that have the same value put theirs together (match), and the first of them adds.
+void warps_together(Values x, Counts y) {
+  constexpr int64_t block = 1024;
+  const auto bin = x(k::ds(k::program_id(0) * block, block)).load(-1);  // no position of y
+  const auto warp = k::tiled_partition<32>(k::this_thread_block(block));
+  const auto same = k::labeled_partition(warp, bin);
+  k::invoke_one(same, [&](const auto& first) { k::atomic("add", y, same.size(), k::where(first, bin, -1)); });
+}
+
 /// Each program counts a tile by itself and adds its counts to those in memory.
 void counts_of_tiles(Values x, Counts y) {
   constexpr int64_t block = 4096;
@@ -32,6 +41,20 @@ void counts_of_programs(Values x, Parts y) {
   y(k::program_id(0), k::all) = counts;
 }
 
+/// The same in one launch: the program that comes last adds up what all have stored.
+void last_program(Values x, Counts come, k::InOut<int32_t, 2> parts, k::Out<int32_t, 1> y) {
+  constexpr int64_t block = 4096;
+  k::Mut counts = k::zeros<int32_t>({bins});
+  k::loop(k::program_id(0) * block, x.dim(0), k::num_programs(0) * block,
+          [&](k::Index i) { counts += k::histogram(x(k::ds(i, block)).load(bins), bins); });
+  parts(k::program_id(0), k::all) = counts;
+  k::when(k::last_program(come, 0), [&] {
+    k::Mut total = k::zeros<int32_t>({bins});
+    k::loop(k::num_programs(0), [&](k::Index i) { total += parts(i, k::all); });
+    y(k::all) = total;
+  });
+}
+
 }  // namespace
 
 Ladder histogram(Scale scale) {
@@ -44,14 +67,17 @@ Ladder histogram(Scale scale) {
     return weft::scatter_add(zeros, {in[0]}, weft::ones({in[0].shape(0), 1}, weft::int32), std::vector<int>{0});
   });
   out.bytes = 4.0 * static_cast<double>(n);
-  const auto from_zero = [](auto kernel, int64_t block) {
-    const auto counts = kernel.grid([block](auto a, auto) { return k::Grid{k::cdiv(a.dim(0), block)}; });
-    return one(
-        [counts](const Arrays& in) { return counts(in[0], weft::zeros({static_cast<int>(bins)}, weft::int32)); });
+  const auto blocks_of = [](auto kernel, int64_t block) {
+    return kernel.grid([block](auto a, auto) { return k::Grid{k::cdiv(a.dim(0), block)}; });
   };
+  const auto and_zeros = [](const Arrays& in) { return Arrays{in[0], weft::zeros({bins}, weft::int32)}; };
   const auto parts = k::kernel("histogram_programs", counts_of_programs).grid({264}).outputs([](const array&) {
     return Shape{264, bins};
   });
+  const auto in_one =
+      k::kernel("histogram_last", last_program).grid({264}).outputs([](const array&, const array&, const array&) {
+        return Shape{bins};
+      });
   Rung first = loop({{bins}}, nullptr);
   first.run = one([n](const Arrays& in) {
     array values = in[0];
@@ -62,10 +88,16 @@ Ladder histogram(Scale scale) {
   });
   out.rungs = {
       first,
-      rung("global atomics", from_zero(k::kernel("histogram_atomics", global_atomics), 1),
+      rung("global atomics", blocks_of(k::kernel("histogram_atomics", global_atomics), 1), and_zeros, {0},
            "a program an element, and programs that want one bin wait for each other"),
-      rung("tiles, then atomics", from_zero(k::kernel("histogram_tiles", counts_of_tiles), 4096)),
-      rung("programs, then a sum", one([parts](const Arrays& in) { return weft::sum(parts(in[0]), 0); })),
+      rung("atomics of warps", blocks_of(k::kernel("histogram_warps", warps_together), 1024), and_zeros, {0}),
+      rung("tiles, then atomics", blocks_of(k::kernel("histogram_tiles", counts_of_tiles), 4096), and_zeros, {0}),
+      passes("programs, then a sum", parts, one([parts](const Arrays& in) { return weft::sum(parts(in[0]), 0); })),
+      rung("the last program", in_one,
+           [](const Arrays& in) {
+             return Arrays{in[0], weft::zeros({1}, weft::int32), weft::zeros({264, bins}, weft::int32)};
+           },
+           {2}),
   };
   return out;
 }

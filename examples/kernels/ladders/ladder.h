@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "weft/kernel_async.h"
 #include "weft/kernel_function.h"
+#include "weft/kernel_group.h"
 #include "weft/kernel_library.h"
 #include "weft/weft.h"
 
@@ -25,7 +27,8 @@ using Arrays = std::vector<array>;
 struct Rung {
   std::string name;
   weft::ArrayFunction run;
-  /// Where the rung is one kernel: what was traced of it, and its results in the interpreter.
+  /// What was traced of the kernel, the first one where there are several; and the rung's results in the interpreter,
+  /// where it is one kernel.
   std::function<k::Program(const Arrays&)> program = {};
   weft::ArrayFunction interpret = {};
   /// Whether it runs on the calling thread, on memory of the host.
@@ -92,6 +95,33 @@ Rung rung(std::string name, k::KernelFunction<P...> kernel, std::string dead_end
           false,
           std::move(dead_end)};
 }
+/// Makes a rung of one kernel that takes other arrays than the ladder's inputs (zeros to begin with, counters, locks):
+/// arguments(inputs). `results`: the numbers of the ladder's results among its own.
+template <class... P>
+Rung rung(std::string name, k::KernelFunction<P...> kernel, weft::ArrayFunction arguments, std::vector<size_t> results,
+          std::string dead_end = {}) {
+  const auto chosen = [results = std::move(results)](const Arrays& all) {
+    Arrays out;
+    for (const size_t i : results) out.push_back(all[i]);
+    return out;
+  };
+  return {std::move(name),
+          [=](const Arrays& in) { return chosen(kernel(arguments(in))); },
+          [=](const Arrays& in) { return kernel.program(arguments(in)); },
+          [=](const Arrays& in) { return chosen(kernel.interpret(arguments(in))); },
+          false,
+          std::move(dead_end)};
+}
+/// Makes a rung of several kernels, of which the first one is worth looking at.
+template <class... P>
+Rung passes(std::string name, k::KernelFunction<P...> first, weft::ArrayFunction run, std::string dead_end = {}) {
+  return {std::move(name),
+          std::move(run),
+          [first](const Arrays& in) { return first.program(in); },
+          {},
+          false,
+          std::move(dead_end)};
+}
 /// Returns the rung as one that adds floats in no order.
 inline Rung in_any_order(Rung rung) {
   rung.any_order = true;
@@ -119,8 +149,10 @@ Ladder reduction(Scale scale);
 Ladder transpose(Scale scale);
 Ladder softmax(Scale scale);
 Ladder matmul(Scale scale);
+Ladder matmul_tensor(Scale scale);
 Ladder batched_matmul(Scale scale);
 Ladder attention(Scale scale);
+Ladder attention_tensor(Scale scale);
 Ladder layer_norm(Scale scale);
 Ladder layer_norm_gradient(Scale scale);
 Ladder histogram(Scale scale);

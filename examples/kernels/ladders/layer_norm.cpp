@@ -113,28 +113,51 @@ auto normalised(const X& x) {
   return apart * k::col(k::rsqrt(k::sum(apart * apart, 1) * share + eps));
 }
 
-/// Each program adds the sums over its rows to the result in memory, in no order.
-void atomics(Rows x, Rows g, Sums dw, Sums db) {
-  const auto at = k::ds(k::program_id(0) * 16, 16);
-  const auto v = normalised(x(at, k::all).load());
-  const auto cotangent = g(at, k::all).load();
-  k::atomic("add", dw, k::sum(cotangent * v, 0), k::arange(x.dim(1)));
-  k::atomic("add", db, k::sum(cotangent, 0), k::arange(x.dim(1)));
-}
-
-/// Each program stores the sums over its rows; what follows adds them up in order.
-void partial_sums(Rows x, Rows g, Parts dw, Parts db) {
-  const auto part = k::program_id(0);
-  const int64_t n = x.dim(1), programs = k::num_programs(0);
+/// Sums over rows first, first + step, … of which four are taken at once.
+struct RowSums {
+  k::Tile<float, 1> weight, bias;
+};
+RowSums sums_over_rows(Rows x, Rows g, const k::Index& first, const k::Index& end, int64_t step) {
+  const int64_t n = x.dim(1);
   k::Mut of_weight = k::zeros<float>({n}), of_bias = k::zeros<float>({n});
-  k::loop(part * 4, x.dim(0), programs * 4, [&](k::Index i) {
+  k::loop(first, end, step, [&](k::Index i) {
     const auto at = k::ds(i, 4);
     const auto cotangent = g(at, k::all).load();
     of_weight += k::sum(cotangent * normalised(x(at, k::all).load()), 0);
     of_bias += k::sum(cotangent, 0);
   });
-  dw(part, k::all) = of_weight;
-  db(part, k::all) = of_bias;
+  return {of_weight.get(), of_bias.get()};
+}
+/// Returns the sums over the 16 rows of this program.
+RowSums sums_of_program(Rows x, Rows g) {
+  const auto first = k::program_id(0) * 16;
+  return sums_over_rows(x, g, first, k::minimum(first + 16, x.dim(0)), 4);
+}
+
+/// Each program adds the sums over its rows to the result in memory, in no order.
+void atomics(Rows x, Rows g, Sums dw, Sums db) {
+  const RowSums sums = sums_of_program(x, g);
+  k::atomic("add", dw, sums.weight, k::arange(x.dim(1)));
+  k::atomic("add", db, sums.bias, k::arange(x.dim(1)));
+}
+
+/// Programs take turns at a few buffers, each of which has a lock: who has it adds the sums over its rows. Another
+/// kernel adds up the buffers.
+void locks(Rows x, Rows g, k::InOut<int32_t, 1> lock, k::InOut<float, 2> dw, k::InOut<float, 2> db) {
+  const RowSums sums = sums_of_program(x, g);
+  const auto buffer = k::program_id(0) % dw.dim(0);
+  k::Mutex(lock, buffer).locked([&] {
+    dw(buffer, k::all) += sums.weight;
+    db(buffer, k::all) += sums.bias;
+  });
+}
+
+/// Each program stores the sums over its rows; what follows adds them up in order.
+void partial_sums(Rows x, Rows g, Parts dw, Parts db) {
+  const auto part = k::program_id(0);
+  const RowSums sums = sums_over_rows(x, g, part * 4, x.dim(0), k::num_programs(0) * 4);
+  dw(part, k::all) = sums.weight;
+  db(part, k::all) = sums.bias;
 }
 
 void gradient_loop(const float* x, const float* g, float* dw, float* db, int64_t rows, int64_t n) {
@@ -166,25 +189,34 @@ Ladder layer_norm_gradient(Scale scale) {
   const auto added = k::kernel("layer_norm_atomics", atomics).grid([](auto x, auto, auto, auto) {
     return k::Grid{k::cdiv(x.dim(0), 16)};
   });
-  const auto parts = [](int programs) {
-    const auto kernel =
-        k::kernel("layer_norm_parts", partial_sums).grid(k::Grid{programs}).outputs([=](const array& x, const array&) {
-          return std::vector<Shape>{{programs, x.shape(1)}, {programs, x.shape(1)}};
-        });
-    return [kernel](const Arrays& in) {
-      const auto [dw, db] = kernel(in[0], in[1]);
-      return Arrays{weft::sum(dw, 0), weft::sum(db, 0)};
-    };
+  const auto locked = k::kernel("layer_norm_locks", locks).grid([](auto x, auto, auto, auto, auto) {
+    return k::Grid{k::cdiv(x.dim(0), 16)};
+  });
+  const auto with_locks = [](const Arrays& in) {
+    const array zeros = weft::zeros({64, in[0].shape(1)});
+    return Arrays{in[0], in[1], weft::zeros({64}, weft::int32), zeros, zeros};
   };
+  Rung by_locks = rung("64 buffers with locks", [=](const Arrays& in) {
+    const Arrays sums = locked(with_locks(in));
+    return Arrays{weft::sum(sums[1], 0), weft::sum(sums[2], 0)};
+  });
+  by_locks.program = [=](const Arrays& in) { return locked.program(with_locks(in)); };
+  const auto parts = k::kernel("layer_norm_parts", partial_sums).grid({132}).outputs([](const array& x, const array&) {
+    return std::vector<Shape>{{132, x.shape(1)}, {132, x.shape(1)}};
+  });
   out.rungs = {
       loop({{n}, {n}}, [=](auto in, auto to) { gradient_loop(in[0], in[1], to[0], to[1], rows, n); }),
-      in_any_order(rung("atomics",
-                        [added](const Arrays& in) {
+      in_any_order(rung("atomics", added,
+                        [](const Arrays& in) {
                           const array zeros = weft::zeros({in[0].shape(1)});
-                          const auto [dw, db] = added(in[0], in[1], zeros, zeros);
-                          return Arrays{dw, db};
-                        })),
-      rung("partial sums of 132 programs", parts(132)),
+                          return Arrays{in[0], in[1], zeros, zeros};
+                        },
+                        {0, 1})),
+      in_any_order(by_locks),
+      passes("partial sums of 132 programs", parts, [parts](const Arrays& in) {
+        const auto [dw, db] = parts(in[0], in[1]);
+        return Arrays{weft::sum(dw, 0), weft::sum(db, 0)};
+      }),
   };
   return out;
 }

@@ -39,6 +39,26 @@ void outer_products(Matrix a, Matrix b, Product c) {
   c(rows, columns) = sum;
 }
 
+/// The same by way of shared memory: a slab of a, turned, and one of b are loaded once, and read m and n times. With
+/// m · n / 32 / warps elements a thread: one, a column of eight, or a square of 64, which reads 16 for 64
+/// multiplications.
+template <int64_t m, int64_t n, int64_t depth>
+void through_shared(Matrix a, Matrix b, Product c) {
+  const auto rows = k::ds(k::program_id(0) * m, m), columns = k::ds(k::program_id(1) * n, n);
+  const auto as = k::shared<float>({depth, m}), bs = k::shared<float>({depth, n});
+  k::Mut sum = k::zeros<float>({m, n});
+  k::loop(0, a.dim(1), depth, [&](k::Index i) {
+    as(k::all, k::all) = k::trans(a(rows, k::ds(i, depth)));
+    bs(k::all, k::all) = b(k::ds(i, depth), columns);
+    k::loop(depth, [&](k::Index p) {
+      const auto left = k::broadcast_to(k::col(as(p, k::all)), {m, n}),
+                 right = k::broadcast_to(k::row(bs(p, k::all)), {m, n});
+      sum = k::fma(left, right, sum.get());
+    });
+  });
+  c(rows, columns) = sum;
+}
+
 /// Tiles by `dot`: operands go through shared memory, or packed panels; accumulators fill the registers.
 void tiles(Matrix a, Matrix b, Product c, k::GemmTile tile) {
   k::gemm(a, b, k::program_id(0), k::program_id(1), tile,
@@ -115,15 +135,27 @@ Ladder matmul(Scale scale) {
                          .outputs([](const array& a, const array& b) {
                            return Shape{2, a.shape(0), b.shape(1)};
                          });
+  const auto tuned = of_tiles("matmul_tuned", tiles, small)
+                         .configs({{small, {.warps = 4}},
+                                   {{64, 128, 32}, {.warps = 4}},
+                                   {{128, 128, 32}, {.warps = 8}},
+                                   {large, {.warps = 8}}});
   out.rungs = {
       loop({{m, n}}, [=](auto in, auto to) { plain_loop(in[0], in[1], to[0], m, n, depth); }),
       rung("a program an element", by("matmul_elements", elements, 1, 1)),
       rung("parts of rows", by("matmul_row_parts", row_parts, 1, 256)),
       rung("outer products 8 x 32", by("matmul_outer", outer_products<8, 32>, 8, 32)),
+      rung("shared memory, an element a thread",
+           by("matmul_shared", through_shared<32, 32, 32>, 32, 32).schedule("warps(32)")),
+      rung("shared memory, eight elements a thread",
+           by("matmul_register_columns", through_shared<64, 64, 8>, 64, 64).schedule("warps(16)")),
+      rung("shared memory, 64 elements a thread",
+           by("matmul_register_squares", through_shared<128, 128, 8>, 128, 128).schedule("warps(8)")),
       rung("tiles 32 x 32 x 32", of_tiles("matmul_small_tiles", tiles, small)),
       rung("tiles 128 x 128 x 64", of_tiles("matmul_tiles", tiles, large)),
       rung("the same in bands", banded),
-      rung("the depth in two parts", one([split](const Arrays& in) { return weft::sum(split(in[0], in[1]), 0); }),
+      rung("tuned: the fastest of four", tuned),
+      passes("the depth in two parts", split, one([split](const Arrays& in) { return weft::sum(split(in[0], in[1]), 0); }),
            "pays where the result has fewer tiles than the device has processors"),
   };
   return out;

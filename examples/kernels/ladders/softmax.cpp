@@ -11,6 +11,7 @@ using Rows = k::In<float, 2>;
 using Result = k::Out<float, 2>;
 
 constexpr int64_t block = 256;
+constexpr double lowest = -1e30;  // for -inf, whose differences are NaN
 
 /// Goes along the row for its maximum, for the sum, and to write.
 void three_passes(Rows x, Result y) {
@@ -39,6 +40,46 @@ void online(Rows x, Result y) {
     const auto at = k::ds(i, block);
     y(row, at) = k::exp2(x(row, at) * log2_of_e - most) * share;
   });
+}
+
+/// A warp a row, eight rows a program: each lane goes along the row by the online rule, and lanes meet at the end.
+void warps(Rows x, Result y) {
+  constexpr int64_t rows = 8, lanes = 32;
+  const auto at = k::ds(k::program_id(0) * rows, rows);
+  const auto warp = k::tiled_partition<lanes>(k::this_thread_block({rows, lanes}));
+  k::Mut most = k::full<float>({rows, lanes}, lowest), sum = k::zeros<float>({rows, lanes});
+  k::loop(0, x.dim(1), lanes, [&](k::Index i) {
+    const auto v = x(at, k::ds(i, lanes)).load(-INFINITY);
+    const auto larger = k::maximum(most, v);
+    sum = sum * k::exp(most - larger) + k::exp(v - larger);
+    most = larger;
+  });
+  const auto m = k::reduce(warp, most.get(), k::By::max);
+  const auto share = k::recip(k::reduce(warp, sum * k::exp(most - m), k::By::add));
+  k::loop(0, x.dim(1), lanes, [&](k::Index i) {
+    const auto columns = k::ds(i, lanes);
+    y(at, columns) = k::exp(x(at, columns) - m) * share;
+  });
+}
+
+/// A cluster a row: each of its programs keeps a part, and reads maxima and sums from the others' shared memory.
+void clusters(Rows x, Result y) {
+  const auto cluster = k::this_cluster();
+  const int64_t size = cluster.num_blocks(), part = k::cdiv(x.dim(1), size);
+  const auto row = k::program_id(0);
+  const auto at = k::ds(cluster.block_rank() * part, part);
+  const auto own = k::shared<float>({2});  // the part's maximum, and the sum of its exponentials
+  const auto v = x(row, at).load(lowest);
+  own(0) = k::max(v, 0);
+  cluster.sync();
+  k::Mut most = k::scalar<float>(lowest), sum = k::scalar<float>(0);
+  k::loop(size, [&](k::Index i) { most = k::maximum(most, k::neighbour(own, i)(0).load()); });
+  const auto e = k::exp(v - most);
+  own(1) = k::sum(e, 0);
+  cluster.sync();
+  k::loop(size, [&](k::Index i) { sum += k::neighbour(own, i)(1).load(); });
+  y(row, at) = e * k::recip(sum);
+  cluster.sync();
 }
 
 /// The row is one tile: it is read once and stays in registers, or in the nearest memory.
@@ -83,9 +124,14 @@ Ladder softmax(Scale scale) {
       rung("three passes", by("softmax_three_passes", three_passes, 1)),
       rung("online", by("softmax_online", online, 1),
            "a row that a cache holds is read again for less than the state costs"),
+      rung("a warp a row", by("softmax_warps", warps, 8)),
       rung("a row as one tile", by("softmax_row", whole_row, 1)),
       rung("four rows a program", by("softmax_4_rows", many_rows<4>, 4)),
-      rung("sixteen rows a program", by("softmax_16_rows", many_rows<16>, 16)),
+      rung("eight rows a program", by("softmax_8_rows", many_rows<8>, 8)),
+      rung("a cluster a row", k::kernel("softmax_clusters", clusters).grid([](auto x, auto) {
+        return k::Grid{x.dim(0), k::GridAxis(4, k::Order::cluster)};
+      }),
+           "a row of 4096 fits the registers of one program"),
   };
   return out;
 }

@@ -34,6 +34,28 @@ void through_scratch(Matrix x, Turned y) {
   k::transpose_tile(x, y, k::program_id(0), k::program_id(1), side, side);
 }
 
+/// A tile a program by way of shared memory: a row is stored, a column is read. In rows of 32 elements a column lies in
+/// one bank; rows that are padded, or whose words are exchanged, spread it over all.
+template <int64_t side, k::SharedLayout layout>
+void through_shared(Matrix x, Turned y) {
+  const auto rows = k::ds(k::program_id(0) * side, side), columns = k::ds(k::program_id(1) * side, side);
+  const auto kept = k::shared<float>({side, side}, layout);
+  kept(k::all, k::all) = x(rows, columns);
+  y(columns, rows) = kept.permute({1, 0})(k::all, k::all);
+}
+
+/// The hardware copies a row at a time into shared memory, and no thread does; a barrier says when all have come.
+template <int64_t side>
+void bulk_copies(Matrix x, Turned y) {
+  const auto rows = k::ds(k::program_id(0) * side, side), columns = k::ds(k::program_id(1) * side, side);
+  const auto kept = k::shared<float>({side, side}, k::SharedLayout::padded);
+  const k::Barrier come;
+  come.copy(kept(k::all, k::all), x(rows, columns));
+  come.arrive();
+  come.wait(0);
+  y(columns, rows) = kept.permute({1, 0})(k::all, k::all);
+}
+
 /// The same tiles, neighbours in bands: rows of what is written are still in the cache when their other parts come.
 void in_bands(Matrix x, Turned y) {
   constexpr int64_t side = 32;
@@ -65,6 +87,13 @@ Ladder transpose(Scale scale) {
            "a line is fetched for each element that is read"),
       rung("tiles of 32", by("transpose_tiles", tiles<32>, squares(32))),
       rung("tiles of 64", by("transpose_large_tiles", tiles<64>, squares(64)), "more lines at once than a cache keeps"),
+      rung("shared memory, rows as they are",
+           by("transpose_shared", through_shared<32, k::SharedLayout::row_major>, squares(32)),
+           "all of a column lies in one bank"),
+      rung("shared memory, padded rows", by("transpose_padded", through_shared<32, k::SharedLayout::padded>, squares(32))),
+      rung("shared memory, swizzled rows",
+           by("transpose_swizzled", through_shared<32, k::SharedLayout::swizzle128>, squares(32))),
+      rung("tiles of 64, copied in bulk", by("transpose_bulk", bulk_copies<64>, squares(64))),
       rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
       rung("tiles of 64 through scratch", by("transpose_large_scratch", through_scratch<64>, squares(64))),
       rung("tiles of 32 in bands",

@@ -28,6 +28,14 @@ void elements(Vector a, Vector b, Sum c) {
   c(i) = a(i) + b(i);
 }
 
+/// A thread for each element, as in a first CUDA kernel: its index from the numbers of its block and its own. Indices
+/// behind the end load 0 and store nothing.
+void threads(Vector a, Vector b, Sum c) {
+  constexpr int64_t block = 256;
+  const auto i = k::program_id(0) * block + k::cast<int64_t>(k::this_thread_block(block).thread_rank());
+  k::scatter(c, k::gather(a, i) + k::gather(b, i), i);
+}
+
 /// A fixed number of programs that stride through the vectors.
 void grid_stride(Vector a, Vector b, Sum c) {
   constexpr int64_t block = 1024;
@@ -76,6 +84,7 @@ Ladder vec_add(Scale scale) {
       rung("one block", k::kernel("add_one_block", one_block).grid({1})),
       rung("a program an element", k::kernel("add_elements", elements).grid(blocks(1)),
            "on a GPU a program is a block of threads, of which one works"),
+      rung("a thread an element", k::kernel("add_threads", threads).grid(blocks(256))),
       rung("a grid with a stride", k::kernel("add_grid_stride", grid_stride).grid({1056}),
            "pays where starting programs costs something; on a CPU it only scatters the accesses"),
       rung("a grid of three axes", k::kernel("add_three_axes", three_axes).grid([](auto a, auto, auto) {

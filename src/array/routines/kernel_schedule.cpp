@@ -1,6 +1,9 @@
 #include "array/routines/kernel_schedule.h"
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -37,6 +40,15 @@ kernel::Inst& loop_named(const std::string& name, const Step& step, const std::v
                                           loops.size(), loops.size() - 1));
 }
 
+/// The instructions by which products are multiplied, in the order of LaunchOptions::instruction, from 1 on.
+constexpr std::array<std::string_view, 3> instructions{"wgmma", "mma", "fma"};
+
+int instruction_of(const std::string& name, const Step& step) {
+  const auto found = std::find(instructions.begin(), instructions.end(), step.word);
+  if (found == instructions.end()) refuse_step(name, step, "a kernel's products are multiplied by wgmma, mma or fma");
+  return static_cast<int>(found - instructions.begin()) + 1;
+}
+
 }  // namespace
 
 void raster_programs(const std::string& name, const Steps& steps) {
@@ -71,11 +83,12 @@ void apply_steps(const std::string& name, const Steps& steps, kernel::Kernel& ke
       case Kind::specialize: set(step, kernel.launch.specialize, on_off(step)); break;
       case Kind::persistent: set(step, kernel.launch.persistent, on_off(step)); break;
       case Kind::ping_pong: set(step, kernel.launch.ping_pong, on_off(step)); break;
+      case Kind::tensorize: set(step, kernel.launch.instruction, instruction_of(name, step)); break;
       case Kind::raster: break;  // of the grid, while it was traced
       default:
         refuse_step(name, step,
                     "a kernel divides its work itself, by its grid, its tiles and its loops: its steps are "
-                    "pipeline, specialize, persistent, ping_pong, raster, warps and registers");
+                    "tensorize, pipeline, specialize, persistent, ping_pong, raster, warps and registers");
     }
 }
 
@@ -94,6 +107,7 @@ Steps steps_of_kernel(const kernel::Kernel& kernel) {
   };
   walk(kernel.body);
   const kernel::LaunchOptions& l = kernel.launch;
+  if (l.instruction > 0) out = out.tensorize(std::string(instructions[static_cast<size_t>(l.instruction - 1)]));
   if (l.specialize > 0) out = out.specialize(l.specialize == 1);
   if (l.persistent > 0) out = out.persistent(l.persistent == 1);
   if (l.ping_pong > 0) out = out.ping_pong(l.ping_pong == 1);

@@ -6,8 +6,12 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "array/routines/kernel_stages.h"
 #include "compiler/program.h"
 #include "examples/kernels/ladders/ladder.h"
+#include "kernel/language/trace.h"
+#include "target/cuda/inspect.h"
+#include "target/machine.h"
 #include "tools/weft/bench/support.h"
 #include "tools/weft/options.h"
 #include "weft/compile.h"
@@ -26,6 +30,7 @@ struct TimedRung {
   std::vector<double> ms = {};
   bool any_order = false;    // it adds floats in no order
   std::string refused = {};  // why it does not run on this device
+  const ladders::Rung* rung = nullptr;
 
   /// Runs it for the first time, which compiles it.
   void begin(const std::vector<array>& inputs, bool cpu_time) {
@@ -51,6 +56,19 @@ struct TimedRung {
   }
 };
 
+/// Says what a rung's kernel takes of a GPU, where NVRTC says it.
+void add_code(Row& row, const ladders::Rung& rung, const std::vector<array>& inputs) {
+  if (!rung.program || !target::cuda::nvrtc_available()) return;
+  const ladders::AnyOrder scope(rung.any_order);
+  const target::cuda::KernelCode code =
+      target::cuda::code_of(rung.program(inputs).data().kernel, target::gpu_of(usual_arch()));
+  row.whole("registers", code.usage.registers);
+  row.whole("spill_bytes", code.usage.spill_store_bytes);
+  row.whole("shared_bytes", code.shared_bytes);
+  row.whole("threads", code.threads);
+  row.number("occupancy", code.occupancy.share).text("limiter", code.occupancy.limiter);
+}
+
 ladders::Scale scale_of(const BenchOptions& o) {
   if (o.sizes.empty()) return default_device().type == Device::gpu ? ladders::Scale::gpu : ladders::Scale::cpu;
   return o.sizes == "gpu" ? ladders::Scale::gpu : o.sizes == "cpu" ? ladders::Scale::cpu : ladders::Scale::check;
@@ -65,7 +83,7 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
   for (const ladders::Rung& rung : ladder.rungs)
     if (!(gpu && rung.host)) {
       all.push_back({rung.name, rung.dead_end, rung.host ? rung.run : compile(rung.run, {})});
-      all.back().any_order = rung.any_order;
+      all.back().any_order = rung.any_order, all.back().rung = &rung;
     }
   constexpr double enough = 30;  // milliseconds of a burst
   constexpr double slow = 2000;  // of a rung that is timed once
@@ -82,7 +100,7 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
     if (t.ms.size() > 1) t.ms.erase(t.ms.begin());
   const double own = all[0].median(), library = all[1].median();
   for (TimedRung& t : all) {
-    Row row("ladder_" + ladder.name, o, "float32");
+    Row row("ladder_" + ladder.name, o, std::string(dtype_name(ladder.inputs[0].dtype())));
     row.text("rung", t.name);
     if (!t.refused.empty()) {
       row.text("refused", t.refused).print();
@@ -93,6 +111,7 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
     if (ladder.bytes > 0) row.number("GBps", ladder.bytes / ms / 1e6);
     if (ladder.operations > 0) row.number("gflops", ladder.operations / ms / 1e6);
     row.number("compiler_ms", own).number("of_compiler", own / ms).number("of_library", library / ms);
+    if (gpu && t.rung) add_code(row, *t.rung, ladder.inputs);
     if (!t.dead_end.empty()) row.text("dead_end", t.dead_end);
     row.print();
   }

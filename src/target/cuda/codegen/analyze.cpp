@@ -210,7 +210,13 @@ void Renderer::check_launch() const {
         fmt::format("its programs run in clusters of {}, which this GPU does not have: run it on one of compute "
                     "capability 9.0 or later",
                     kernel_.cluster));
-  constexpr int on = 1;
+  constexpr int on = 1, by_wgmma = 1, by_mma = 2;
+  if ((asked.instruction == by_wgmma && warpgroups_ == 0) || (asked.instruction == by_mma && (products_.empty() || exact_)))
+    refuse(fmt::format("is asked to multiply by {}, and does not: {}: leave tensorize out, or change its tiles",
+                       asked.instruction == by_mma ? "mma.sync" : "wgmma",
+                       !no_warpgroups_.empty() ? no_warpgroups_
+                       : notes_.empty()        ? "it has no product"
+                                               : notes_[0]));
   if (asked.specialize == on && !producer_)
     refuse(
         fmt::format("is asked to copy by warps of its own, and has none: {}: leave specialize off, or change what "

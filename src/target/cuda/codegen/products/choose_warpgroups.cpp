@@ -20,6 +20,7 @@ using kernel::Value;
 namespace {
 
 constexpr int64_t rows_of_group = 64, most_columns = 256;
+constexpr int by_wgmma = 1;  // as a launch says
 constexpr int64_t registers_of_sm = 65536, most_registers = 255;
 constexpr int64_t most_of_three = 232;   // where three warpgroups share them, one of which copies
 constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
@@ -80,6 +81,7 @@ std::string Renderer::refusal_of_warpgroups(const Uses& uses, const Inst& dot) c
 std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots) {
   if (!no_warpgroups_.empty()) return no_warpgroups_;
   if (!features_.warpgroups) return "it is not compiled for sm_90a";
+  if (kernel_.launch.instruction > by_wgmma) return "the launch asks for another instruction";
   for (const Inst* dot : dots)
     if (const std::string why = refusal_of_warpgroups(uses, *dot); !why.empty())
       return fmt::format("dot %{} {}", dot->results[0], why);

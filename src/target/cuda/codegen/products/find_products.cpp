@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t most_ring_bytes = 160 << 10;  // of two stages
 constexpr int most_stages = 4;
+constexpr int by_fma = 3;  // as a launch says
 
 void visit(const Block& block, Uses& uses) {
   for (const Inst& inst : block.insts) {
@@ -81,6 +82,8 @@ void Renderer::note(const Inst& dot, const std::string& text) {
 /// Returns why tensor cores do not compute a dot; empty where they do.
 std::string Renderer::refusal(const Uses& uses, const Inst& dot) const {
   const Type& a = type(dot.args[0]);
+  const bool exact = a.dtype == float32 && dot.precision == DotPrecision::exact;
+  if (kernel_.launch.instruction == by_fma && !exact) return "the launch asks for it";
   if (dot.type.rank() != 2) return "it is a batch of products";
   if (dot.type.dtype != float32) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
   if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16 && !is_float8(a.dtype))

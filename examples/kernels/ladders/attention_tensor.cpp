@@ -86,9 +86,8 @@ Rung unfused(Block block) {
                          .outputs([](const array& p, const array& values) {
                            return Shape{p.shape(0), p.shape(1), values.shape(2)};
                          });
-  Rung out = rung("unfused: three kernels", one([=](const Arrays& in) {
-                    return third(second(first(in[0], in[1])), in[2]);
-                  }));
+  Rung out =
+      rung("unfused: three kernels", one([=](const Arrays& in) { return third(second(first(in[0], in[1])), in[2]); }));
   out.program = [=](const Arrays& in) { return first.program(in[0], in[1]); };
   return out;
 }

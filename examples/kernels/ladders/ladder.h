@@ -115,12 +115,8 @@ Rung rung(std::string name, k::KernelFunction<P...> kernel, weft::ArrayFunction 
 /// Makes a rung of several kernels, of which the first one is worth looking at.
 template <class... P>
 Rung passes(std::string name, k::KernelFunction<P...> first, weft::ArrayFunction run, std::string dead_end = {}) {
-  return {std::move(name),
-          std::move(run),
-          [first](const Arrays& in) { return first.program(in); },
-          {},
-          false,
-          std::move(dead_end)};
+  return {std::move(name), std::move(run),     [first](const Arrays& in) { return first.program(in); }, {},
+          false,           std::move(dead_end)};
 }
 /// Returns the rung as one that adds floats in no order.
 inline Rung in_any_order(Rung rung) {

@@ -213,10 +213,11 @@ Ladder layer_norm_gradient(Scale scale) {
                         },
                         {0, 1})),
       in_any_order(by_locks),
-      passes("partial sums of 132 programs", parts, [parts](const Arrays& in) {
-        const auto [dw, db] = parts(in[0], in[1]);
-        return Arrays{weft::sum(dw, 0), weft::sum(db, 0)};
-      }),
+      passes("partial sums of 132 programs", parts,
+             [parts](const Arrays& in) {
+               const auto [dw, db] = parts(in[0], in[1]);
+               return Arrays{weft::sum(dw, 0), weft::sum(db, 0)};
+             }),
   };
   return out;
 }

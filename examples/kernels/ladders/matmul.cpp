@@ -155,8 +155,9 @@ Ladder matmul(Scale scale) {
       rung("tiles 128 x 128 x 64", of_tiles("matmul_tiles", tiles, large)),
       rung("the same in bands", banded),
       rung("tuned: the fastest of four", tuned),
-      passes("the depth in two parts", split, one([split](const Arrays& in) { return weft::sum(split(in[0], in[1]), 0); }),
-           "pays where the result has fewer tiles than the device has processors"),
+      passes("the depth in two parts", split,
+             one([split](const Arrays& in) { return weft::sum(split(in[0], in[1]), 0); }),
+             "pays where the result has fewer tiles than the device has processors"),
   };
   return out;
 }

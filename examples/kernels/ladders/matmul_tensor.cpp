@@ -29,9 +29,8 @@ void fragments(Matrix a, Matrix b, Product c) {
 
 /// Tiles, multiplied and copied as the schedule says.
 void tiles(Matrix a, Matrix b, Product c, k::GemmTile tile) {
-  k::gemm(
-      a, b, k::program_id(0), k::program_id(1), tile,
-      [&](const k::Ds& rows, const k::Ds& columns, const auto& sum) { c(rows, columns) = k::cast<k::bf16>(sum); });
+  k::gemm(a, b, k::program_id(0), k::program_id(1), tile,
+          [&](const k::Ds& rows, const k::Ds& columns, const auto& sum) { c(rows, columns) = k::cast<k::bf16>(sum); });
 }
 
 /// A product for each matrix of a stack, the stack's axis first.

@@ -132,9 +132,8 @@ Ladder reduction(Scale scale) {
           "several elements, in passes", k::kernel("sum_several", several_elements),
           [](int64_t left) { return left > 4096 ? int64_t{1056} : int64_t{1}; },
           "on a CPU the tile of sums lies in memory, not in registers"),
-      passes(
-          "clusters of eight, in passes", by_clusters,
-          one([=](const Arrays& in) { return weft::reshape(weft::sum(by_clusters(in[0])), {1}); })),
+      passes("clusters of eight, in passes", by_clusters,
+             one([=](const Arrays& in) { return weft::reshape(weft::sum(by_clusters(in[0])), {1}); })),
       rung("the last program", in_one,
            [](const Arrays& in) {
              return Arrays{in[0], weft::zeros({1}, weft::int32), weft::zeros({1056})};

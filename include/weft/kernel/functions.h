@@ -50,6 +50,11 @@ TileOf<V> unary(std::string_view op, const V& v, Line at) {
   return TileOf<V>(apply(op, std::array{as_tile(v, at).any()}, at));
 }
 }  // namespace detail
+/// Computes a scalar operator of one argument by its name in docs/operators.md, one that keeps the element type.
+template <TileLike V>
+TileOf<V> apply(std::string_view op, const V& v, Line at = Line::here()) {
+  return detail::unary(op, v, at);
+}
 /// Returns the magnitude.
 template <TileLike V>
 TileOf<V> abs(const V& v, Line at = Line::here()) {

@@ -211,7 +211,8 @@ void Renderer::check_launch() const {
                     "capability 9.0 or later",
                     kernel_.cluster));
   constexpr int on = 1, by_wgmma = 1, by_mma = 2;
-  if ((asked.instruction == by_wgmma && warpgroups_ == 0) || (asked.instruction == by_mma && (products_.empty() || exact_)))
+  if ((asked.instruction == by_wgmma && warpgroups_ == 0) ||
+      (asked.instruction == by_mma && (products_.empty() || exact_)))
     refuse(fmt::format("is asked to multiply by {}, and does not: {}: leave tensorize out, or change its tiles",
                        asked.instruction == by_mma ? "mma.sync" : "wgmma",
                        !no_warpgroups_.empty() ? no_warpgroups_

@@ -16,6 +16,7 @@
 #include "weft/array.h"
 #include "weft/device.h"
 #include "weft/kernel.h"
+#include "weft/kernel/debug.h"
 #include "weft/kernel_tuning.h"
 
 /// Kernels as functions of arrays: lazy, in programs of `compile`, under vmap and in derivatives, which follow from the
@@ -125,6 +126,7 @@ class WEFT_API Traced {
   const Definition& definition() const;
   std::vector<array> call(const std::vector<array>& inputs, const AnyConfig& config) const;
   std::vector<array> interpret(const std::vector<array>& inputs, const AnyConfig& config) const;
+  std::vector<array> debug(const Debugger& debugger, const std::vector<array>& inputs, const AnyConfig& config) const;
   Program program(const std::vector<array>& inputs, const AnyConfig& config) const;
   void launch(const RawStream& stream, const std::vector<RawArray>& arrays, const AnyConfig& config) const;
 
@@ -313,6 +315,15 @@ class KernelFunction {
   /// Computes the results of a list of arguments in the interpreter.
   std::vector<array> interpret(const std::vector<array>& arguments) const {
     return traced_.interpret(arguments, config_);
+  }
+  /// Computes the results of a list of arguments in the interpreter under a debugger (weft/kernel/debug.h), which stops
+  /// at lines of the function.
+  std::vector<array> debug(const Debugger& debugger, const std::vector<array>& arguments) const {
+    return traced_.debug(debugger, arguments, config_);
+  }
+  template <std::convertible_to<array>... A>
+  requires(sizeof...(A) == inputs) auto debug(const Debugger& debugger, const A&... arguments) const {
+    return unpacked(traced_.debug(debugger, {array(arguments)...}, config_));
   }
   /// Returns what was traced for these arguments, for reading: to_string().
   template <std::convertible_to<array>... A>

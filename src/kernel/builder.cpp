@@ -431,6 +431,7 @@ void Builder::prefetch(Ref ref, Value offset, int64_t count) {
 Block Builder::close(std::vector<Value> results) {
   frames_.back().block.insts.push_back(Inst{.op = Op::yield, .args = std::move(results)});
   Block block = std::move(frames_.back().block);
+  line_ = frames_.back().line;
   frames_.pop_back();
   return block;
 }

@@ -56,7 +56,6 @@ void Builder::await(Ref barriers, Value index, Value phase) {
 
 void Builder::roles(const std::vector<Role>& roles) {
   Inst inst{.op = Op::roles};
-  const int32_t line = line_;
   for (const Role& role : roles) {
     open();
     role.body();
@@ -64,7 +63,6 @@ void Builder::roles(const std::vector<Role>& roles) {
     inst.axes.push_back(role.warps);
     inst.strides.push_back(role.registers);
   }
-  line_ = line;
   append(std::move(inst));
 }
 

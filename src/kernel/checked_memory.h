@@ -55,6 +55,11 @@ class CheckedMemory {
 
   /// Throws where an element lies outside of the buffer.
   void check(Ref ref, int64_t index) { at(ref, index); }
+  /// Returns an element without leaving a mark; `index` lies within the buffer.
+  Number peek(Ref ref, int64_t index) const {
+    const Region& region = regions_[static_cast<size_t>(ref)];
+    return read_element(region.data, region.dtype, static_cast<int64_t>(element(ref, index, -1)));
+  }
   int64_t elements(Ref ref) const { return regions_[static_cast<size_t>(ref)].elements; }
   /// Returns the first element of a parameter that no program has written; -1 where all are.
   int64_t first_unwritten(Ref ref) const;

@@ -410,15 +410,16 @@ class Builder {
 
  private:
   struct Frame {  // an open block: loop and when move it into their instruction when it is complete
-    Block block;
-    std::map<std::string, Value> leaves;  // constants, symbols, program_id: one instruction each in a scope
+    Block block = {};
+    std::map<std::string, Value> leaves = {};  // constants, symbols, program_id: one instruction each in a scope
+    int32_t line = 0;                          // of the instruction that gets the block
   };
   Value append(Inst inst);
   Value leaf(Inst inst);
   Value fold(ScalarOp op, const std::vector<Value>& args, const Type& result);
   Value fold_floats(ScalarOp op, const std::vector<Value>& args, const Type& result);
   Value new_value(const Type& type);
-  void open() { frames_.emplace_back(); }
+  void open() { frames_.push_back({.line = line_}); }
   Block close(std::vector<Value> results);
   bool splat(Value v, Number& out) const;  // the number that fills v, where v is a constant
   [[noreturn]] void refuse(const std::string& message) const;

@@ -57,7 +57,7 @@ PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     **{f"{name}.h": "kernel" for name in ("kernel", "kernel_async", "kernel_code", "kernel_group", "kernel_library")},
     **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
-    **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "erased", "erased_async", "fragments", "functions",
+    **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "debug", "erased", "erased_async", "fragments", "functions",
                                                  "lanes", "order", "packed", "programs", "random", "slice", "tile")},
     "schedule/steps.h": "kernel", "schedule.h": "array",
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",

@@ -517,7 +517,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("neither a file nor a built-in kernel", weft("kernel", "run", "zzzz", rc=2).err)
         self.assertIn("tile, schedule, legalized, llvm", weft("kernel", "show", "add", "--stage", "hlo", rc=2).err)
         self.assertIn("is no GPU architecture", weft("kernel", "show", "add", "--arch", "gfx90a", rc=1).err)
-        self.assertIn("needs one of: list, show, run, bench, check", weft("kernel", rc=2).err)
+        self.assertIn("needs one of: list, show, run, debug, bench, check", weft("kernel", rc=2).err)
 
     def test_device(self):
         cpu = rows(weft("device", "--json", "--no-measure").out)[0]

@@ -322,4 +322,9 @@ std::vector<array> Traced::interpret(const std::vector<array>& inputs, const Any
   return interpreted(*state_->of(inputs, config)->node, inputs);
 }
 
+std::vector<array> Traced::debug(const Debugger& debugger, const std::vector<array>& inputs,
+                                 const AnyConfig& config) const {
+  return debugged(state_->of(inputs, config)->program, inputs, debugger);
+}
+
 }  // namespace weft::k::detail

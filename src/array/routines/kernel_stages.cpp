@@ -8,7 +8,6 @@
 #include "array/routines/kernel_schedule.h"
 #include "base/error.h"
 #include "graph/calls/kernel_text.h"
-#include "kernel/interpret.h"
 #include "target/cpu/inspect.h"
 #include "target/cuda/driver/context.h"
 #include "target/cuda/inspect.h"
@@ -63,25 +62,67 @@ std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& prog
   return graph::kernel_program(std::move(out));
 }
 
-std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs) {
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<kernel::HostBuffer> buffers;
-  std::vector<kernel::Ref> results;
-  size_t next = 0;
-  for (const graph::KernelArray& a : program.arrays) {
-    const int64_t elements = num_elements(a.type.shape);
-    std::vector<std::byte>& data = memory.emplace_back(static_cast<size_t>(elements) * a.type.dtype.size());
-    if (a.use != graph::KernelUse::out && elements > 0) std::memcpy(data.data(), inputs[next].raw_data(), data.size());
-    if (a.use == graph::KernelUse::out) results.push_back(static_cast<kernel::Ref>(buffers.size()));
-    next += a.use != graph::KernelUse::out ? 1 : 0;
-    buffers.push_back({data.data(), elements});
+namespace {
+
+/// The memory of a call on the host: copies of the inputs, and room for results.
+class CallMemory {
+ public:
+  CallMemory(const graph::KernelProgram& program, const std::vector<array>& inputs) : program_(program) {
+    size_t next = 0;
+    for (const graph::KernelArray& a : program.arrays) {
+      const int64_t elements = num_elements(a.type.shape);
+      std::vector<std::byte>& data = memory_.emplace_back(static_cast<size_t>(elements) * a.type.dtype.size());
+      if (a.use == graph::KernelUse::out) continue;
+      if (elements > 0) std::memcpy(data.data(), inputs[next].raw_data(), data.size());
+      ++next;
+    }
   }
-  kernel::interpret(program.kernel, buffers, {}, program.grid, results);
-  std::vector<array> out;
-  for (size_t k = 0; k < memory.size(); ++k)
-    if (const graph::KernelArray& a = program.arrays[k]; a.use != graph::KernelUse::in)
-      out.push_back(array::from_data(memory[k].data(), a.type.shape, a.type.dtype));
-  return out;
+  std::vector<void*> pointers() {
+    std::vector<void*> out;
+    for (std::vector<std::byte>& data : memory_) out.push_back(data.data());
+    return out;
+  }
+  std::vector<array> results() const {
+    std::vector<array> out;
+    for (size_t k = 0; k < memory_.size(); ++k)
+      if (const graph::KernelArray& a = program_.arrays[k]; a.use != graph::KernelUse::in)
+        out.push_back(array::from_data(memory_[k].data(), a.type.shape, a.type.dtype));
+    return out;
+  }
+
+ private:
+  const graph::KernelProgram& program_;
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+}  // namespace
+
+k::Program traced_program(const graph::KernelProgram& program) {
+  auto data = std::make_shared<k::Program::Data>();
+  data->kernel = program.kernel;
+  data->programs = program.grid;
+  for (size_t k = 0; k < program.arrays.size(); ++k) {
+    const graph::KernelArray& a = program.arrays[k];
+    const k::Use use = a.use == graph::KernelUse::in    ? k::Use::in
+                       : a.use == graph::KernelUse::out ? k::Use::out
+                                                        : k::Use::in_out;
+    data->params.push_back(
+        {use, a.type.dtype, {a.type.shape.begin(), a.type.shape.end()}, program.kernel.params[k].name});
+  }
+  return k::Program(std::move(data));
+}
+
+std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs) {
+  CallMemory memory(program, inputs);
+  traced_program(program).interpret(memory.pointers());
+  return memory.results();
+}
+
+std::vector<array> debugged(const k::Program& program, const std::vector<array>& inputs, const k::Debugger& debugger) {
+  const auto node = graph_program(program);
+  CallMemory memory(*node, inputs);
+  k::debug(program, memory.pointers(), debugger);
+  return memory.results();
 }
 
 std::string k::show(const k::Program& program, std::string_view stage, const std::string& machine) {

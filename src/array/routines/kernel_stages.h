@@ -8,6 +8,7 @@
 #include "graph/calls/kernel_call.h"
 #include "kernel/language/trace.h"
 #include "weft/array.h"
+#include "weft/kernel/debug.h"
 
 namespace weft {
 
@@ -26,6 +27,11 @@ std::string stage_text(const graph::KernelProgram& program, std::string_view sta
 /// Returns a traced program as the graph has it.
 std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program);
 
+/// Returns a program of the graph as one that was traced.
+k::Program traced_program(const graph::KernelProgram& program);
+
+/// Computes the results of a kernel in the interpreter under a debugger.
+std::vector<array> debugged(const k::Program& program, const std::vector<array>& inputs, const k::Debugger& debugger);
 /// Computes the results of a kernel in the interpreter, which reports what is wrong as std::runtime_error.
 std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs);
 

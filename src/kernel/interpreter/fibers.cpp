@@ -1,5 +1,6 @@
 #include "kernel/interpreter/fibers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ FiberRunner::FiberRunner(const Kernel& kernel, std::span<const HostBuffer> buffe
 void FiberRunner::begin(int64_t program) {
   program_ = program;
   memory_.begin(program);
+  if (observer_) std::fill(values_.begin(), values_.end(), TileValue());  // what another program computed
   if (orders_) orders_->begin();
   fibers_.clear();
   fibers_.push_back({0, {{&kernel_.body}}});
@@ -47,16 +49,19 @@ void FiberRunner::fail(const Inst* inst, const MemoryFault& fault) const {
   const SourceLine& source = kernel_.lines[inst ? static_cast<size_t>(inst->line) : 0];
   const std::string where = source.line > 0 ? fmt::format("{}:{}: ", source.file, source.line) : "",
                     text = inst ? print_inst(kernel_, *inst) + ": " : "";
+  if (observer_ && inst) observer_->fault(moment(*inst), fault.what());
   throw_failure("kernel " + kernel_.name, fmt::format("{}program {}: {}{}", where, program_, text, fault.what()));
 }
 
 /// Runs a fiber until it ends (true), or waits for others or gives way to them (false).
 bool FiberRunner::go(Fiber& fiber) {
   agent_ = fiber.agent;
+  now_ = &fiber;
   while (!fiber.frames.empty()) {
     Frame& top = fiber.frames.back();
     const Inst& inst = top.block->insts[top.next];
     bool goes_on = true;
+    if (observer_ && inst.op != Op::yield) observer_->before(moment(inst));
     guarded(&inst, [&] {
       if (inst.op != Op::yield) return void(goes_on = enter(fiber, inst));
       leave(fiber);

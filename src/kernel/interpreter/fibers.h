@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel/checked_memory.h"
+#include "kernel/interpreter/observer.h"
 #include "kernel/interpreter/orders.h"
 #include "kernel/op_info.h"
 #include "kernel/rules.h"
@@ -28,14 +29,6 @@ bool has_op(const Block& b, const Is& is) {
   });
 }
 
-/// A block that is being run: its next instruction, and of a loop the counter.
-struct Frame {
-  const Block* block = nullptr;
-  const Inst* owner = nullptr;
-  size_t next = 0;
-  int64_t i = 0, hi = 0, by = 0;
-};
-
 /// What runs by itself: a program, or one of its roles.
 struct Fiber {
   Agent agent = 0;
@@ -50,6 +43,8 @@ class FiberRunner {
   virtual ~FiberRunner() = default;
 
   const CheckedMemory& memory() const { return memory_; }
+  /// Lets somebody look on; null: nobody.
+  void observe(Observer* observer) { observer_ = observer; }
   /// Runs a program from begin to end.
   void run(int64_t program);
   /// Runs all programs. They begin in order; up to `most` of them are under way at a time, and take turns.
@@ -114,6 +109,8 @@ class FiberRunner {
   std::unique_ptr<Orders> orders_;  // of a kernel that works asynchronously
   Agent agent_ = 0;                 // that runs
   int64_t program_ = 0;
+  Observer* observer_ = nullptr;
+  const Fiber* now_ = nullptr;  // that runs
 
  private:
   /// What a program has of its own while others run.
@@ -136,6 +133,10 @@ class FiberRunner {
   bool waits_for_earlier() const;
   std::string awaited(const Inst& inst) const;
   std::vector<std::string> waits() const;
+  Moment moment(const Inst& inst) const {
+    return {kernel_, inst,   program_, agent_, now_ ? std::span<const Frame>(now_->frames) : std::span<const Frame>(),
+            values_, memory_};
+  }
   [[noreturn]] void refuse_deadlock(std::vector<std::string> waits) const;
   bool go(Fiber& fiber);
   bool enter(Fiber& fiber, const Inst& inst);

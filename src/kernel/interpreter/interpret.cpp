@@ -259,8 +259,9 @@ class Interpreter : public FiberRunner {
 
 /// Runs all programs, and checks that they write what is wanted.
 void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols, int64_t grid,
-             std::span<const Ref> results, uint64_t seed) {
+             std::span<const Ref> results, uint64_t seed, Observer* observer = nullptr) {
   Interpreter interpreter(kernel, buffers, symbols, seed);
+  interpreter.observe(observer);
   constexpr int64_t under_way = 3;  // for each seed
   if (kernel.cluster > 0) interpreter.run_clusters(grid);
   else if (has_op(kernel.body, waits_for_programs))
@@ -272,11 +273,8 @@ void run_all(const Kernel& kernel, std::span<const HostBuffer> buffers, std::spa
       throw_failure("kernel " + kernel.name, fmt::format("no program writes element {} of parameter {}", at, ref));
 }
 
-}  // namespace
-
-void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
-               int64_t grid, std::span<const Ref> results) {
-  if (has_code(kernel.body)) return interpret(with_counterparts(kernel), buffers, symbols, grid, results);
+/// Throws unless a kernel is well-formed and gets what it takes.
+void check_call(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols) {
   verify(kernel);
   const std::string where = "kernel " + kernel.name;
   if (buffers.size() != kernel.params.size())
@@ -285,6 +283,14 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     throw_failure(where, fmt::format("takes {} symbols, not {}", kernel.symbols.size(), symbols.size()));
   for (const HostBuffer& b : buffers)
     if (b.elements < 0 || (b.elements > 0 && b.data == nullptr)) throw_failure(where, "a buffer has no memory");
+}
+
+}  // namespace
+
+void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
+               int64_t grid, std::span<const Ref> results) {
+  if (has_code(kernel.body)) return interpret(with_counterparts(kernel), buffers, symbols, grid, results);
+  check_call(kernel, buffers, symbols);
   constexpr uint64_t orders = 3;  // of roles and programs, that are tried
   if (has_op(kernel.body, [](Op op) { return op == Op::roles || waits_for_programs(op) || reaches_neighbour(op); })) {
     std::vector<std::vector<char>> before;
@@ -300,6 +306,13 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
     }
   }
   run_all(kernel, buffers, symbols, grid, results, 0);
+}
+
+void interpret_observed(const Kernel& kernel, std::span<const HostBuffer> buffers, int64_t grid,
+                        std::span<const Ref> results, Observer& observer) {
+  if (has_code(kernel.body)) return interpret_observed(with_counterparts(kernel), buffers, grid, results, observer);
+  check_call(kernel, buffers, {});
+  run_all(kernel, buffers, {}, grid, results, 0, &observer);
 }
 
 }  // namespace weft::kernel

@@ -112,7 +112,8 @@ Program trace(const std::string& name, std::vector<Param> params, const Grid& gr
   int64_t programs = 1;
   for (const GridAxis& axis : grid) programs *= axis.order != Order::sequential || axis.extent == 0 ? axis.extent : 1;
   auto data = std::make_shared<Program::Data>();
-  data->kernel = without_unchanged(t.builder.finish());
+  data->names = t.names;
+  data->kernel = without_unchanged(t.builder.finish(), data->names);
   data->kernel.any_size = true;
   if (const auto wrong = kernel::wrong_waits(data->kernel)) {
     const kernel::SourceLine& line = data->kernel.lines[static_cast<size_t>(wrong->line)];
@@ -128,20 +129,27 @@ const std::vector<Param>& Program::params() const { return data_->params; }
 int64_t Program::programs() const { return data_->programs; }
 std::string Program::to_string() const { return kernel::print(data_->kernel); }
 
-void Program::interpret(std::span<void* const> arrays) const {
-  std::vector<kernel::HostBuffer> buffers;
-  if (arrays.size() != data_->params.size())
-    throw_invalid("kernel " + name(), fmt::format("takes {} arrays, not {}", data_->params.size(), arrays.size()));
+std::vector<kernel::HostBuffer> buffers_of(const Program& program, std::span<void* const> arrays,
+                                           std::vector<kernel::Ref>& results) {
+  const Program::Data& data = program.data();
+  std::vector<kernel::HostBuffer> out;
+  if (arrays.size() != data.params.size())
+    throw_invalid("kernel " + program.name(),
+                  fmt::format("takes {} arrays, not {}", data.params.size(), arrays.size()));
   for (size_t k = 0; k < arrays.size(); ++k) {
     int64_t elements = 1;
-    for (const int64_t d : data_->params[k].dims) elements *= d;
+    for (const int64_t d : data.params[k].dims) elements *= d;
     if (elements > 0 && !arrays[k])
-      throw_invalid("kernel " + name(), fmt::format("the pointer of array {} is null: give its memory", k));
-    buffers.push_back({arrays[k], elements});
+      throw_invalid("kernel " + program.name(), fmt::format("the pointer of array {} is null: give its memory", k));
+    out.push_back({arrays[k], elements});
+    if (data.params[k].use == Use::out) results.push_back(static_cast<kernel::Ref>(k));
   }
+  return out;
+}
+
+void Program::interpret(std::span<void* const> arrays) const {
   std::vector<kernel::Ref> results;
-  for (size_t k = 0; k < arrays.size(); ++k)
-    if (data_->params[k].use == Use::out) results.push_back(static_cast<kernel::Ref>(k));
+  const std::vector<kernel::HostBuffer> buffers = buffers_of(*this, arrays, results);
   kernel::interpret(data_->kernel, buffers, {}, data_->programs, results);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/interpret.h"
 #include "kernel/tile.h"
 #include "weft/kernel/erased.h"
 
@@ -19,6 +20,12 @@ struct Known {
 };
 /// Returns what is known of a scalar operator's result.
 Known known_of(kernel::ScalarOp op, const Known& a, const Known& b);
+
+/// A value that the user named for the debugger.
+struct NamedValue {
+  std::string name;
+  kernel::Value value = kernel::no_value;
+};
 
 class Trace {
  public:
@@ -91,6 +98,7 @@ class Trace {
     bool left = false;  // the block that made it is closed
   };
   std::vector<Variable> cells;
+  std::vector<NamedValue> names;
   /// Runs the body of a role in a block of its own, which takes no tiles from outside.
   void in_role(const std::function<void()>& body);
   bool in_role() const { return role_block_ > 0; }
@@ -126,10 +134,17 @@ struct Program::Data {
   kernel::Kernel kernel;
   std::vector<Param> params;
   int64_t programs = 1;
+  std::vector<NamedValue> names = {};
 };
 
-/// Returns the kernel without carried values that do not change, and without instructions that nobody reads.
-kernel::Kernel without_unchanged(kernel::Kernel kernel);
+/// Returns the memory of a call, and the numbers of the `results` among the parameters. Throws std::invalid_argument
+/// where pointers lack.
+std::vector<kernel::HostBuffer> buffers_of(const Program& program, std::span<void* const> arrays,
+                                           std::vector<kernel::Ref>& results);
+
+/// Returns the kernel without carried values that do not change, and without instructions that nobody reads. Names go
+/// to the values that stand for theirs.
+kernel::Kernel without_unchanged(kernel::Kernel kernel, std::span<NamedValue> names);
 
 /// Returns "f32[4,8]" of a handle.
 std::string text(const kernel::Type& type);

@@ -20,8 +20,9 @@ class Cleaner {
     for (Value v = 0; v < static_cast<Value>(kernel_.types.size()); ++v) same_.push_back(v);
   }
 
-  kernel::Kernel run() {
+  kernel::Kernel run(std::span<NamedValue> names) {
     block(kernel_.body);
+    for (NamedValue& n : names) n.value = renamed(n.value);
     std::vector<bool> read(kernel_.types.size(), false);
     dead(kernel_.body, read);
     verify(kernel_);
@@ -131,6 +132,8 @@ class Cleaner {
 
 }  // namespace
 
-kernel::Kernel without_unchanged(kernel::Kernel kernel) { return Cleaner(std::move(kernel)).run(); }
+kernel::Kernel without_unchanged(kernel::Kernel kernel, std::span<NamedValue> names) {
+  return Cleaner(std::move(kernel)).run(names);
+}
 
 }  // namespace weft::k

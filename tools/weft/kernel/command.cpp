@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "tools/weft/command.h"
 #include "tools/weft/kernel/report.h"
 #include "weft/device.h"
+#include "weft/kernel/debug.h"
 #include "weft/ops.h"
 
 namespace weft::tool {
@@ -69,6 +71,21 @@ int show(const KernelOptions& o) {
     else fmt::print("{}", text);
   }
   print_rows(rows, o.json);
+  return 0;
+}
+
+int debug(const KernelOptions& o) {
+  for (const KernelSubject& s : find_subjects(o.kernel, true)) {
+    const k::Program program = traced_program(*s.program);
+    const k::Debugger debugger{.stopped = k::debug_shell(std::cin, std::cout), .at_begin = true};
+    try {
+      debugged(program, random_arguments(*s.program, static_cast<uint64_t>(o.seed)), debugger);
+    } catch (const std::runtime_error& e) {
+      fmt::print("{}\n", e.what());
+      return 1;
+    }
+    fmt::print("kernel {} has ended\n", s.name);
+  }
   return 0;
 }
 
@@ -138,11 +155,11 @@ Command kernel_command(const std::string& name, const std::string& summary, cons
     set.add("arch", "SM", &o->arch, "the GPU's architecture, with or without such a GPU: sm_80, sm_90a …")
         .defaults_to("this machine's, else sm_90a");
   }
-  set.add("json", "", &o->json, "print each kernel as a line of JSON");
-  if (run_it == run || run_it == bench || run_it == check_kernels)
+  if (run_it != debug) set.add("json", "", &o->json, "print each kernel as a line of JSON");
+  if (run_it == run || run_it == debug || run_it == bench || run_it == check_kernels)
     set.add("seed", "N", &o->seed, "of the random arguments").range(0, 1e9);
   if (run_it == bench) set.add("reps", "N", &o->reps, "runs that are timed; the median counts").range(1, 1e6);
-  if (run_it != list) add_machine_options(set, o->machine);
+  if (run_it != list && run_it != debug) add_machine_options(set, o->machine);
   return {"kernel " + name, summary, example, set, [o, run_it](OptionSet&) { return run_it(*o); }};
 }
 
@@ -154,6 +171,8 @@ std::vector<Command> kernel_commands() {
       kernel_command("show", "Shows a kernel: what it needs of a machine, or its text at a stage",
                      "weft kernel show softmax --stage ptx --arch sm_90a", show),
       kernel_command("run", "Runs a kernel on random arguments", "weft kernel run softmax", run),
+      kernel_command("debug", "Runs a kernel in the interpreter, and stops at its lines", "weft kernel debug softmax",
+                     debug),
       kernel_command("bench", "Times a kernel against the machine's limits", "weft kernel bench add --reps 50", bench),
       kernel_command("check", "Compares the interpreter's results with the CPU's and with a GPU's",
                      "weft kernel check matmul", check_kernels)};

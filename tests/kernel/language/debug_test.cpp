@@ -1,0 +1,208 @@
+// The debugger: it stops at lines of the user's program, and shows values, arrays and loops there.
+#include "weft/kernel/debug.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "weft/kernel_async.h"
+
+namespace {
+
+namespace k = weft::k;
+
+/// Lines of the kernel below, as it is traced.
+struct Lines {
+  int load = 0, loop = 0, add = 0, store = 0;
+};
+
+/// y[i, :] = sum over j of x[i, j] · (0 1 2 3): four programs, a loop of three.
+k::Program weighted(Lines& lines) {
+  using weft::float32;
+  return k::trace("weighted", {{k::Use::in, float32, {4, 3}, "x"}, {k::Use::out, float32, {4, 4}}}, {4},
+                  [&](std::span<const k::AnyRef> r) {
+                    const k::In<float, 2> x(r[0]);
+                    const k::Out<float, 2> y(r[1]);
+                    const auto row = k::program_id(0);
+                    k::Mut sum = k::zeros<float>({4});
+                    lines.loop = __LINE__ + 1;
+                    k::loop(3, [&](k::Index j) {
+                      lines.load = __LINE__ + 1;
+                      const auto v = k::watch("v", x(row, j).load());
+                      lines.add = __LINE__ + 1;
+                      sum = k::watch("sum", sum.get() + v * k::cast<float>(k::arange(4)));
+                    });
+                    lines.store = __LINE__ + 1;
+                    y(row, k::all) = sum;
+                  });
+}
+
+std::vector<float> run(const k::Program& program, const k::Debugger& debugger) {
+  std::vector<float> x(12), y(16);
+  std::iota(x.begin(), x.end(), 1.0f);
+  void* const arrays[] = {x.data(), y.data()};
+  k::debug(program, arrays, debugger);
+  return y;
+}
+
+TEST_CASE("a breakpoint stops at a line of one program, in each iteration of a loop") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  std::vector<std::string> seen;
+  k::Debugger debugger;
+  debugger.breakpoints = {{.file = "debug_test.cpp", .line = lines.add, .program = 2}};
+  debugger.stopped = [&](k::Stop& stop) {
+    CHECK(stop.at().number == lines.add);
+    CHECK(stop.program() == 2);
+    CHECK(stop.role() == -1);
+    CHECK(stop.reason() == "breakpoint 1");
+    REQUIRE(stop.backtrace().size() == 1);
+    seen.push_back(stop.print("v") + " " + stop.backtrace()[0]);
+    CHECK(stop.print("x[2, 0:2]") == "[7, 8]");
+    CHECK(stop.print("p0[:, 1]") == "[2, 5, 8, 11]");
+    return k::Go::on;
+  };
+  const std::vector<float> y = run(program, debugger);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen[0].starts_with("7 iteration 0 of a loop to 3 by 1 at "));
+  CHECK(seen[2].starts_with("9 iteration 2 of a loop to 3 by 1 at "));
+  CHECK(y[2 * 4 + 3] == 3 * (7 + 8 + 9));
+}
+
+TEST_CASE("conditions of breakpoints, and values as numbers") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  int stops = 0;
+  k::Debugger debugger;
+  debugger.breakpoints = {{.line = lines.add, .when = [](const k::Stop& stop) { return stop.number("v") > 10; }}};
+  debugger.stopped = [&](k::Stop& stop) {
+    ++stops;
+    CHECK(stop.program() == 3);
+    CHECK_THROWS_WITH_AS(stop.number("x[0]"), doctest::Contains("x[0] has 3 elements"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(stop.print("x[9, 0]"), doctest::Contains("passes the end of an axis of 4"),
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(stop.print("z"), doctest::Contains("there is no z: known are v, "), std::invalid_argument);
+    return k::Go::on;
+  };
+  run(program, debugger);
+  CHECK(stops == 2);
+}
+
+TEST_CASE("steps: by line, past a loop, out of it, by instruction") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  std::vector<int> at;
+  k::Debugger debugger;
+  const std::vector<k::Go> ways{k::Go::line, k::Go::out, k::Go::on};
+  debugger.breakpoints = {{.line = lines.load, .program = 1}};
+  debugger.stopped = [&](k::Stop& stop) {
+    at.push_back(stop.at().number);
+    stop.breakpoints().clear();
+    return ways[at.size() - 1];
+  };
+  run(program, debugger);
+  CHECK(at == std::vector{lines.load, lines.add, lines.store});
+
+  at.clear();
+  debugger.breakpoints = {{.line = lines.loop, .program = 1}};
+  debugger.stopped = [&](k::Stop& stop) {
+    at.push_back(stop.at().number);
+    stop.breakpoints().clear();
+    return at.size() == 1 ? k::Go::over : k::Go::on;
+  };
+  run(program, debugger);
+  CHECK(at == std::vector{lines.loop, lines.store});
+
+  int instructions = 0;
+  debugger = {
+      .stopped =
+          [&](k::Stop& stop) { return stop.program() == 0 && ++instructions > 0 ? k::Go::instruction : k::Go::on; },
+      .at_begin = true};
+  run(program, debugger);
+  CHECK(instructions > 12);
+}
+
+TEST_CASE("the debugger ends a run, and stops where the interpreter finds a mistake") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  CHECK_THROWS_WITH_AS(run(program, {.stopped = [](k::Stop&) { return k::Go::quit; }, .at_begin = true}),
+                       doctest::Contains("the debugger ended the run"), std::runtime_error);
+  int wrong_line = 0, stops = 0;
+  const k::Program wrong =
+      k::trace("wrong", {{k::Use::in, weft::float32, {4, 3}}, {k::Use::out, weft::float32, {4, 4}}}, {2},
+               [&](std::span<const k::AnyRef> r) {
+                 const k::Out<float, 2> y(r[1]);
+                 wrong_line = __LINE__ + 1;
+                 y(0, 0) = k::cast<float>(k::program_id(0));
+               });
+  const k::Debugger debugger{.stopped = [&](k::Stop& stop) {
+    ++stops;
+    CHECK(stop.at().number == wrong_line);
+    CHECK(stop.program() == 1);
+    return k::Go::on;
+  }};
+  CHECK_THROWS_AS(run(wrong, debugger), std::runtime_error);
+  CHECK(stops == 1);
+}
+
+TEST_CASE("roles are stopped one by one") {
+  int line = 0;
+  const k::Program program = k::trace("roles", {{k::Use::in, weft::float32, {8}}, {k::Use::out, weft::float32, {8}}},
+                                      {1}, [&](std::span<const k::AnyRef> r) {
+                                        const k::In<float, 1> x(r[0]);
+                                        const k::Out<float, 1> y(r[1]);
+                                        const auto kept = k::shared<float>({8});
+                                        const k::Barrier full;
+                                        k::roles({{.warps = 1,
+                                                   .body =
+                                                       [&] {
+                                                         full.copy(kept(k::all), x(k::all));
+                                                         full.arrive();
+                                                       }},
+                                                  {.warps = 1, .body = [&] {
+                                                     full.wait(0);
+                                                     line = __LINE__ + 1;
+                                                     y(k::all) = kept(k::all) * 2.f;
+                                                   }}});
+                                      });
+  std::vector<float> x(8, 3), y(8);
+  void* const arrays[] = {x.data(), y.data()};
+  int stops = 0;
+  k::debug(program, arrays, {.breakpoints = {{.line = line}}, .stopped = [&](k::Stop& stop) {
+                               ++stops;
+                               CHECK(stop.role() == 1);
+                               CHECK(stop.print("l0[0:2]") == "[3, 3]");
+                               return k::Go::on;
+                             }});
+  CHECK(stops == 1);
+  CHECK(y[7] == 6);
+}
+
+TEST_CASE("the shell answers commands") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  std::istringstream in(
+      "break debug_test.cpp:" + std::to_string(lines.add) +
+      " if v >= 8\nb program 9\ndelete 2\nc\np sum\nprint v\np nothing\nbt\nnames\nlist\nwhat\n\nd 1\nfinish\nq\n");
+  std::ostringstream out;
+  CHECK_THROWS_WITH(run(program, {.stopped = k::debug_shell(in, out), .at_begin = true}),
+                    doctest::Contains("the debugger ended the run"));
+  const std::string text = out.str();
+  CAPTURE(text);
+  const auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
+  CHECK(has("begin: program 0 at "));
+  CHECK(has("breakpoint 1\n"));
+  CHECK(has("breakpoint 1: program 2 at "));
+  CHECK(has("(debug) [0, 7, 14, 21]"));
+  CHECK(has("(debug) 8"));
+  CHECK(has("there is no nothing"));
+  CHECK(has("iteration 1 of a loop to 3 by 1 at "));
+  CHECK(has("there is no command what"));
+  CHECK(has("k::watch(\"sum\""));
+  CHECK(has("step: program 2 at "));
+}
+
+}  // namespace

@@ -291,11 +291,13 @@ class Figures(Tree):
     def test_a_page_of_a_ladder(self):
         self.write("docs/kernels/vec_add.md", "<!-- table: ladder_vec_add -->\n<!-- end -->\n")
         self.write("raw.jsonl", '{"bench": "ladder_vec_add", "peer": "weft", "rung": "tiles", "ms": 4.0, '
-                                '"compiler_ms": 5.0, "dead_end": "slow"}\n')
+                                '"compiler_ms": 5.0, "registers": 40, "occupancy": 0.75, "dead_end": "slow"}\n')
+        self.assertEqual(self.figures("--root", self.root), (0, ""))
+        self.assertIn("Not measured yet.", (self.root / "docs/kernels/vec_add.md").read_text())
         self.assertEqual(self.figures("add", self.root / "bench/results/m.jsonl", self.root / "raw.jsonl", "--machine",
                                       "m", "--commit", "5a3a37a"), (0, ""))
         self.assertEqual(self.figures("--root", self.root), (0, ""))
-        self.assertIn("| tiles | 4.00 | 5.00 | 1.25 | dead end: slow |",
+        self.assertIn("| tiles | 4.00 | 5.00 | 1.25 | 40 registers, occupancy 75%; dead end: slow |",
                       (self.root / "docs/kernels/vec_add.md").read_text())
 
     def test_changed_table(self):

@@ -1,12 +1,55 @@
 // The rungs of examples/kernels/ladders at the sizes of a GPU: what NVRTC makes of them, without a GPU.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "examples/kernels/ladders/ladder.h"
 #include "kernel/language/trace.h"
+#include "target/cuda/cuda_support.h"
+#include "target/cuda/host_kernels.h"
 #include "target/cuda/inspect.h"
 #include "target/machine.h"
 
 using namespace weft;
+using namespace weft::test;
+
+namespace {
+
+/// A rung's kernel on random floats; integers are 0, as counters and locks begin.
+RandomCase case_of(const k::Program& program) {
+  RandomCase out{program.data().kernel, {}, {}, {}, program.programs()};
+  for (const k::Param& p : program.params()) {
+    const int64_t elements = static_cast<int64_t>(size_of(p.dims));
+    out.elements.push_back(elements);
+    const bool real = is_float(p.dtype);
+    out.buffers.emplace_back(static_cast<size_t>(elements) * p.dtype.size());
+    const std::vector<double> drawn = numbers(static_cast<size_t>(elements), out.elements.size());
+    for (int64_t i = 0; i < elements; ++i)
+      kernel::write_element(out.buffers.back().data(), p.dtype, i,
+                            real ? kernel::round_to(Number::of_real(drawn[static_cast<size_t>(i)]), p.dtype)
+                                 : Number::of_int(0));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("kernels of ladders as a GPU has them leave the interpreter's bits, thread by thread") {
+  if (!can_run_kernels()) return;
+  const std::vector<std::string> names{"reduction", "transpose", "softmax", "histogram"};
+  std::vector<RandomCase> cases;
+  for (const ladders::Entry& entry : ladders::all()) {
+    if (std::find(names.begin(), names.end(), entry.name) == names.end()) continue;
+    const ladders::Ladder ladder = entry.make(ladders::Scale::check);
+    for (const ladders::Rung& rung : ladder.rungs) {
+      const ladders::AnyOrder scope(rung.any_order);
+      if (rung.program && !rung.any_order) cases.push_back(case_of(rung.program(ladder.inputs)));
+    }
+  }
+  check_on_host(cases, {}, {.warpgroups = true, .clusters = true});
+}
 
 TEST_CASE("the kernels of all ladders compile for sm_90a, and none spills registers") {
   std::string why;

@@ -21,9 +21,9 @@ def environment():
     return env
 
 
-def weft(*args, rc=0, cwd=None, env=None):
-    """Runs the program; the exit code must be `rc`, and a refusal must be sentences of its own making."""
-    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER,
+def weft(*args, rc=0, cwd=None, env=None, text=""):
+    """Runs the program on a text; the exit code must be `rc`, and a refusal must be sentences of its own making."""
+    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, cwd=cwd or FOLDER, input=text.encode(),
                           env={**environment(), **(env or {})}, timeout=600)
     done.out, done.err = done.stdout.decode(), done.stderr.decode()
     shown = f"{' '.join(map(str, args))}\n{done.out[-2000:]}\n{done.err[-2000:]}"
@@ -511,6 +511,19 @@ class Kernels(unittest.TestCase):
             self.assertTrue(row["equal"], row)
         timed, = rows(weft("kernel", "bench", "softmax", "--reps", 2, "--json").out)
         self.assertAlmostEqual(timed["GBps"] * timed["ms"], 2 * 4 * 4096 ** 2 / 1e6, delta=1)
+
+    def test_debug(self):
+        path = FOLDER / "stepped.tile"
+        path.write_text(self.TEXT)
+        commands = "break 5\nbreak 4 if %1[0] > 1e9\nc\nprint %1[0:2]\nprint x[0]\nc\n"
+        out = weft("kernel", "debug", path, text=commands).out
+        self.assertIn("begin: program 0 at tile IR:2", out)
+        self.assertIn("breakpoint 1: program 0 at tile IR:5", out)
+        self.assertNotIn("breakpoint 2: program", out)
+        first, = re.findall(r"\(debug\) \[(\S+), \S+\]", out)
+        self.assertIn(f"(debug) {first}\n", out)
+        self.assertIn("kernel doubled has ended", out)
+        self.assertIn("softmax has ended", weft("kernel", "debug", "softmax").out)
 
     def test_refusals(self):
         self.assertIn("did you mean softmax?", weft("kernel", "show", "sotfmax", rc=2).err)

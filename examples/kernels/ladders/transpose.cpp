@@ -56,6 +56,18 @@ void bulk_copies(Matrix x, Turned y) {
   y(columns, rows) = kept.permute({1, 0})(k::all, k::all);
 }
 
+/// All of the tile in one copy of the hardware's (TMA), which swizzles its lines on the way.
+void tensor_copies(Matrix x, Turned y) {
+  constexpr int64_t side = 32;  // a line of 128 bytes
+  const auto rows = k::ds(k::program_id(0) * side, side), columns = k::ds(k::program_id(1) * side, side);
+  const auto kept = k::shared<float>({side, side}, k::SharedLayout::swizzle128);
+  const k::Barrier come;
+  come.copy(kept(k::all, k::all), x(rows, columns));
+  come.arrive();
+  come.wait(0);
+  y(columns, rows) = kept.permute({1, 0})(k::all, k::all);
+}
+
 /// The same tiles, neighbours in bands: rows of what is written are still in the cache when their other parts come.
 void in_bands(Matrix x, Turned y) {
   constexpr int64_t side = 32;
@@ -95,6 +107,7 @@ Ladder transpose(Scale scale) {
       rung("shared memory, swizzled rows",
            by("transpose_swizzled", through_shared<32, k::SharedLayout::swizzle128>, squares(32))),
       rung("tiles of 64, copied in bulk", by("transpose_bulk", bulk_copies<64>, squares(64))),
+      rung("tiles of 32, by TMA", by("transpose_tma", tensor_copies, squares(32))),
       rung("tiles of 32 through scratch", by("transpose_scratch", through_scratch<32>, squares(32))),
       rung("tiles of 64 through scratch", by("transpose_large_scratch", through_scratch<64>, squares(64))),
       rung("tiles of 32 in bands",

@@ -37,8 +37,9 @@ class WEFT_API Stop {
   explicit Stop(State& state) : state_(state) {}
   Stop(const Stop&) = delete;
   Stop& operator=(const Stop&) = delete;
-  /// Returns the number of the program, and of its role; -1: it has none.
+  /// Returns the number of the program.
   int64_t program() const;
+  /// Returns the number of its role; -1: it has none.
   int64_t role() const;
   /// Returns the line of the user's program.
   Line at() const;
@@ -69,10 +70,12 @@ class WEFT_API Stop {
 struct Breakpoint {
   /// The end of the file's path, "norm.cpp"; empty: any file.
   std::string file = {};
-  /// The line; 0: the first one that a program comes to.
+  /// The line; 0: the first one that a program comes to, unless `value` is given.
   int line = 0;
   /// The number of the program; -1: all.
   int64_t program = -1;
+  /// The name of a value (watch): it stops behind the instruction that computes it, on whatever line.
+  std::string value = {};
   /// What else must hold.
   std::function<bool(const Stop&)> when = {};
 };

@@ -50,9 +50,10 @@ class Session : public kernel::Observer {
   explicit Session(Stop::State& state) : state_(state) {}
 
   void before(const Moment& m) override {
-    Place& last = last_[{m.program, m.agent}];
+    Position& last = last_[{m.program, m.agent}];
     const Frame& top = m.frames.back();
-    const Place now{m.inst.line, top.block, top.next};
+    const Position now{m.inst.line, top.block, top.next, &m.inst};
+    previous_ = last.inst;
     const bool again = now.block == last.block && (waits(m.inst.op) ? now.next < last.next : now.next <= last.next);
     const bool repeated = now.block == last.block && now.next == last.next && waits(m.inst.op);
     const bool arrives = m.inst.line > 0 && (now.line != last.line || again);
@@ -71,10 +72,11 @@ class Session : public kernel::Observer {
   }
 
  private:
-  struct Place {
+  struct Position {
     int32_t line = 0;
     const kernel::Block* block = nullptr;
     size_t next = 0;
+    const Inst* inst = nullptr;
   };
   /// A step that was asked for, and where from.
   struct Step {
@@ -91,8 +93,8 @@ class Session : public kernel::Observer {
       return "begin";
     }
     const bool fresh = m.inst.line > 0 && begun_.insert({m.program, m.agent}).second;
-    for (size_t k = 0; arrives && k < state_.debugger.breakpoints.size(); ++k)
-      if (holds(state_.debugger.breakpoints[k], m, fresh)) return fmt::format("breakpoint {}", k + 1);
+    for (size_t k = 0; k < state_.debugger.breakpoints.size(); ++k)
+      if (holds(state_.debugger.breakpoints[k], m, arrives, fresh)) return fmt::format("breakpoint {}", k + 1);
     const bool own = step_.program == m.program && step_.agent == m.agent;
     const size_t depth = m.frames.size();
     if (step_.go == Go::on || !own) return "";
@@ -102,12 +104,21 @@ class Session : public kernel::Observer {
     return ends ? "step" : "";
   }
 
-  bool holds(const Breakpoint& b, const Moment& m, bool fresh) {
+  bool holds(const Breakpoint& b, const Moment& m, bool arrives, bool fresh) {
     const Line at = line_of(m.kernel, m.inst);
     if ((b.program >= 0 && b.program != m.program) || !names_file(at.file, b.file)) return false;
-    if (b.line > 0 ? b.line != at.number : !fresh) return false;
+    if (b.value.empty() ? !arrives || (b.line > 0 ? b.line != at.number : !fresh) : !computed_before(b.value))
+      return false;
     const Stop here(state_);
     return !b.when || b.when(here);
+  }
+
+  /// Returns whether the instruction before this one computed a value of the name.
+  bool computed_before(const std::string& name) const {
+    return previous_ && std::any_of(state_.program.names.begin(), state_.program.names.end(), [&](const NamedValue& n) {
+             const std::vector<kernel::Value>& results = previous_->results;
+             return n.name == name && std::find(results.begin(), results.end(), n.value) != results.end();
+           });
   }
 
   void stop(const Moment& m, const std::string& reason) {
@@ -119,13 +130,14 @@ class Session : public kernel::Observer {
   }
 
   Stop::State& state_;
-  std::map<std::pair<int64_t, kernel::Agent>, Place> last_;
+  std::map<std::pair<int64_t, kernel::Agent>, Position> last_;
   std::set<std::pair<int64_t, kernel::Agent>> begun_;  // programs and roles that came to a line
   Step step_;
+  const Inst* previous_ = nullptr;  // of this program and role
 };
 
 /// Returns "iteration 3 of a loop to 16 by 1", "condition", ….
-std::string described(const Frame& frame) {
+std::string frame_text(const Frame& frame) {
   switch (frame.owner->op) {
     case Op::loop: return fmt::format("iteration {} of a loop to {} by {}", frame.i, frame.hi, frame.by);
     case Op::while_loop: return "loop as long as a condition holds";
@@ -150,7 +162,7 @@ std::vector<std::string> Stop::backtrace() const {
   for (size_t k = m.frames.size(); k-- > 0;)
     if (m.frames[k].owner)
       out.push_back(
-          fmt::format("{} at {}", described(m.frames[k]), kernel::source_line_of(m.kernel, *m.frames[k].owner)));
+          fmt::format("{} at {}", frame_text(m.frames[k]), kernel::source_line_of(m.kernel, *m.frames[k].owner)));
   return out;
 }
 

@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view help =
     "break [FILE:]LINE [if WHAT OP NUMBER]   stop at a line; OP is == != < <= > >=\n"
     "break program N                         stop where program N begins\n"
+    "break value NAME                        stop behind each value of a name\n"
     "delete N                                remove a breakpoint\n"
     "step, next, instruction, finish         to the next line, past loops, one instruction, out of the loop\n"
     "continue, quit                          to the next breakpoint, end the run\n"
@@ -59,19 +60,23 @@ double real_number(const std::string& text) {
   return out;
 }
 
-int whole_number(const std::string& text) { return static_cast<int>(real_number(text)); }
+int integer_of(const std::string& text) { return static_cast<int>(real_number(text)); }
 
 /// Reads what follows "break".
 Breakpoint breakpoint_of(const std::vector<std::string>& words) {
   Breakpoint out;
   if (words.size() < 2) throw_invalid("debugger", "break needs a line: break norm.cpp:31");
   if (words[1] == "program" && words.size() == 3) {
-    out.program = whole_number(words[2]);
+    out.program = integer_of(words[2]);
+    return out;
+  }
+  if (words[1] == "value" && words.size() == 3) {
+    out.value = words[2];
     return out;
   }
   const size_t colon = words[1].rfind(':');
   if (colon != std::string::npos) out.file = words[1].substr(0, colon);
-  out.line = whole_number(colon == std::string::npos ? words[1] : words[1].substr(colon + 1));
+  out.line = integer_of(colon == std::string::npos ? words[1] : words[1].substr(colon + 1));
   if (words.size() == 2) return out;
   if (words.size() < 6 || words[2] != "if") throw_invalid("debugger", "a condition is: if WHAT OP NUMBER");
   std::string what;
@@ -152,7 +157,7 @@ class Shell {
   }
 
   void remove(Stop& stop, const std::vector<std::string>& words) {
-    const auto n = words.size() == 2 ? static_cast<size_t>(whole_number(words[1])) : 0;
+    const auto n = words.size() == 2 ? static_cast<size_t>(integer_of(words[1])) : 0;
     if (n < 1 || n > stop.breakpoints().size())
       throw_invalid("debugger", fmt::format("there are {} breakpoints: delete one of them", stop.breakpoints().size()));
     stop.breakpoints().erase(stop.breakpoints().begin() + static_cast<std::ptrdiff_t>(n) - 1);

@@ -158,6 +158,21 @@ static void copy_box(u32 to, const Map* map, int x, int y, u32 barrier) {
   const u8* const from = reinterpret_cast<const u8*>(v[0]) + static_cast<i64>(y) * static_cast<i64>(v[1]) +
                          static_cast<i64>(x) * static_cast<i64>(v[4]);
   const u64 pitch = v[1];
+  if (const auto own = block::own().barriers.find(barrier); own != block::own().barriers.end()) {
+    for (u32 line = 0; line < lines; ++line)
+      for (u32 byte = 0; byte < width; byte += 16) {
+        const u32 at = to + line * static_cast<u32>(width) + byte;
+        u8* const chunk = memory + (at ^ ((at >> 7 & (static_cast<u32>(width) / 16 - 1)) << 4));
+        const i64 row = y + line, left = (columns - x) * size - static_cast<i64>(byte);
+        const bool inside = row >= 0 && (rows == 0 || row < rows) && x >= 0;
+        own->second.copies.push_back({chunk, from + line * pitch + byte,
+                                      inside ? static_cast<int>(left < 0    ? 0
+                                                                : left < 16 ? left
+                                                                            : 16)
+                                             : 0});
+      }
+    return;
+  }
   block::BoxBarrier* const b = &block::own().box_barriers.at(barrier);
   b->copies.push_back([=] {
     for (u32 line = 0; line < lines; ++line)

@@ -72,6 +72,20 @@ TEST_CASE("a breakpoint stops at a line of one program, in each iteration of a l
   CHECK(y[2 * 4 + 3] == 3 * (7 + 8 + 9));
 }
 
+TEST_CASE("a breakpoint stops behind a value of a name") {
+  Lines lines;
+  const k::Program program = weighted(lines);
+  std::vector<std::string> sums;
+  k::Debugger debugger;
+  debugger.breakpoints = {{.program = 1, .value = "sum"}};
+  debugger.stopped = [&](k::Stop& stop) {
+    sums.push_back(stop.print("sum[3]"));
+    return k::Go::on;
+  };
+  run(program, debugger);
+  CHECK(sums == std::vector<std::string>{"12", "27", "45"});
+}
+
 TEST_CASE("conditions of breakpoints, and values as numbers") {
   Lines lines;
   const k::Program program = weighted(lines);

@@ -56,12 +56,33 @@ k::Program whole_rows() {
                   });
 }
 
+/// Tiles that pass the edges of an array, as one box each: turned in shared memory.
+k::Program boxes(k::SharedLayout layout, int64_t side) {
+  constexpr int64_t rows = 70, n = 44;
+  return k::trace("boxes", {{k::Use::in, float32, {rows, n}}, {k::Use::out, float32, {n, rows}}},
+                  {k::cdiv(rows, side), k::cdiv(n, side)}, [=](std::span<const k::AnyRef> r) {
+                    const k::In<float, 2> x(r[0]);
+                    const k::Out<float, 2> y(r[1]);
+                    const auto down = k::ds(k::program_id(0) * side, side),
+                               across = k::ds(k::program_id(1) * side, side);
+                    const auto first = k::shared<float>({3}), kept = k::shared<float>({2, side, side}, layout);
+                    const k::Barrier come;
+                    first(0) = 1.f;
+                    come.copy(kept(1, k::all, k::all), x(down, across));
+                    come.arrive();
+                    come.wait(0);
+                    y(across, down) = k::trans(kept(1, k::all, k::all)) * first(0);
+                  });
+}
+
 }  // namespace
 
 TEST_CASE("kernels of the explicit level give the interpreter's bits, thread by thread") {
   if (!can_run_kernels()) return;
   std::vector<RandomCase> cases = async_cases();
   cases.push_back(case_of(whole_rows()));
+  cases.push_back(case_of(boxes(k::SharedLayout::swizzle128, 32)));
+  cases.push_back(case_of(boxes(k::SharedLayout::swizzle64, 16)));
   check_on_host(cases);
   check_on_host(cases, {.aligned = false});
   check_on_host(cases, {}, hopper);
@@ -73,6 +94,7 @@ TEST_CASE("kernels of the explicit level compile for GPUs of several kinds") {
     std::string source(cuda::prelude());
     std::vector<RandomCase> cases = async_cases();
     cases.push_back(case_of(whole_rows()));
+    cases.push_back(case_of(boxes(k::SharedLayout::swizzle128, 32)));
     for (size_t k = 0; k < cases.size(); ++k)
       source += cuda::render(kernel::expand(cases[k].kernel), "k" + std::to_string(k), {},
                              std::string(arch) == "sm_90a" ? hopper : cuda::Features{})
@@ -95,6 +117,11 @@ TEST_CASE("copies and barriers are the hardware's where rows are aligned") {
   CHECK(has(bulk, "copy_bulk(shared_address("));
   CHECK(has(bulk, ", 512);"));  // two rows of 256 bytes
   CHECK(!has(rendered(whole_rows()), "copy_bulk("));
+  const std::string box = rendered(boxes(k::SharedLayout::swizzle128, 32), hopper);
+  CHECK_MESSAGE(has(box, "copy_box(shared_address("), box);
+  CHECK(has(box, "TensorMap map0"));
+  CHECK(!has(rendered(boxes(k::SharedLayout::padded, 32), hopper), "copy_box("));
+  CHECK(!has(rendered(boxes(k::SharedLayout::swizzle128, 32)), "copy_box("));
 }
 
 TEST_CASE("roles get their registers on a device that can share them out") {

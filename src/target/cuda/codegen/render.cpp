@@ -32,6 +32,8 @@ Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const F
   analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
+    const int64_t period = std::max<int64_t>(16, 8 * local.swizzle);  // after which a swizzle begins anew
+    local_bytes_ = (local_bytes_ + period - 1) / period * period;
     local_offsets_.push_back(local_bytes_);
     const auto ref = static_cast<Ref>(kernel.params.size() + local_offsets_.size() - 1);
     const int64_t elements = partial_rows_.contains(ref)       ? row_elements(ref)
@@ -506,11 +508,13 @@ Rendered Renderer::run(const std::string& symbol) {
   exchange_bytes_ = (exchange_bytes_ + 15) / 16 * 16;
   // Programs of at most one warp share a block, because the number of blocks on an SM is limited. With long rows only
   // two warps do, so that blocks end sooner.
+  constexpr int64_t box_period = 1024;                // the longest one of TMA's swizzles
   const int64_t line = warpgroups_ > 0 ? 1024 : 128;  // the period of the swizzles
+  if (!box_copies_.empty()) exchange_bytes_ = (exchange_bytes_ + box_period - 1) / box_period * box_period;
   if (stage_bytes_ > 0) exchange_bytes_ = (exchange_bytes_ + local_bytes_ + line - 1) / line * line - local_bytes_;
   const int64_t shared_bytes = sets_ * exchange_bytes_ + local_bytes_ + stage_bytes_;
   if (threads_ <= 32 && cluster_ == 1 && shared_bytes <= 4096 && !source_of(kernel_) && !counts() &&
-      kernel_.cluster == 0)
+      kernel_.cluster == 0 && box_copies_.empty())
     programs_ = (lines_ && largest_tile_ >= 512 ? 2 : 4) * (32 / threads_);
   std::string text = fmt::format("#define SYNC {}\n", sets_ > 1        ? fmt::format("meet_set<{}>(set);", threads_)
                                                       : producer_      ? fmt::format("meet_first<{}>();", threads_)

@@ -54,7 +54,7 @@ std::string Renderer::entry(const std::string& symbol) const {
     if (counts()) text += ", const i32 overlapping";
   }
   text += ") {\n  extern __shared__ __align__(";
-  text += fmt::format("{}) u8 memory[];\n", warpgroups_ > 0 ? 1024 : 16);
+  text += fmt::format("{}) u8 memory[];\n", warpgroups_ > 0 || !box_copies_.empty() ? 1024 : 16);
   // The range of t, for all threads: the compiler then sees which registers lie past the end of a partly filled tile.
   text += producer_ ? "  const int t = threadIdx.x;\n" : fmt::format("  const int t = threadIdx.x % {};\n", threads_);
   text += programs_ == 1 ? fmt::format("  i64 program = blockIdx.x{};\n  u8* const shared = memory;\n",

@@ -248,6 +248,9 @@ class Renderer {
   void copy_async(const Inst& inst);
   void copy_chunks(const Inst& inst, const CopyForm& form);
   void copy_in_bulk(const Inst& inst, const CopyForm& form);
+  std::optional<BoxedTile> boxed_copy(const Inst& inst) const;
+  void find_box_copies(const Uses& uses);
+  void copy_box(const Inst& inst, const BoxCopy& copy);
   // general/render_roles.cpp
   void roles(const Inst& inst);
   void role(const Inst& roles, size_t k);
@@ -458,11 +461,12 @@ class Renderer {
   bool producer_ = false;                  // a warpgroup of its own copies by TMA, for all loops that have stages
   std::string no_producer_;                // why there is none
   std::vector<TensorCopy> maps_;
-  int barriers_ = 0;                // operands of an iteration
-  int64_t barrier_offset_ = 0;      // of the mbarriers, behind the stages
-  std::set<const Inst*> produced_;  // what the producer computes outside its loops
-  std::set<std::string> forms_;     // definitions of the instructions of warpgroups
-  std::vector<std::string> notes_;  // what became of each dot, for people
+  std::map<const Inst*, BoxCopy> box_copies_;  // of the explicit level
+  int barriers_ = 0;                           // operands of an iteration
+  int64_t barrier_offset_ = 0;                 // of the mbarriers, behind the stages
+  std::set<const Inst*> produced_;             // what the producer computes outside its loops
+  std::set<std::string> forms_;                // definitions of the instructions of warpgroups
+  std::vector<std::string> notes_;             // what became of each dot, for people
 };
 
 }  // namespace weft::target::cuda

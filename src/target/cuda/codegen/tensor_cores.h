@@ -76,6 +76,12 @@ struct BoxedTile {
   int64_t pitch, lines, length, across;
 };
 
+/// A copy of the explicit level that TMA makes, and the number of its matrix.
+struct BoxCopy {
+  Box box;
+  int map = 0;
+};
+
 /// A store of a tile of fragments that TMA copies from shared memory while warpgroups go on: boxes of 64 rows by 128
 /// bytes.
 struct BoxStore {

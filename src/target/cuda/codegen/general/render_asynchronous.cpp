@@ -1,6 +1,7 @@
 // Renders asynchronous copies and barriers: cp.async in chunks of 4 to 16 bytes, where rows are aligned to them; whole
 // rows by cp.async.bulk, where a device has it and a barrier waits for it; else loads and stores, which are done at
-// once. Barriers are mbarriers: one thread arrives for all of a program's or a role's.
+// once. Tiles that are boxes go by TMA (products/box_copies.cpp). Barriers are mbarriers: one thread arrives for all of
+// a program's or a role's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -105,6 +106,7 @@ void Renderer::copy_async(const Inst& inst) {
   before_read(inst.left);
   before_write(inst.ref);
   dirty_.erase(inst.ref);  // the wait for it comes before its readers
+  if (const auto box = box_copies_.find(&inst); box != box_copies_.end()) return copy_box(inst, box->second);
   if (form.bulk) return copy_in_bulk(inst, form);
   if (form.bytes > 0) {
     copy_chunks(inst, form);

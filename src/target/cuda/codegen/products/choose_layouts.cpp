@@ -140,6 +140,7 @@ void Renderer::spread_layouts(const Uses& uses) {
 void Renderer::choose_layouts() {
   if (!kernel_.any_size || warps_ > 0) return;
   const Uses uses(kernel_);
+  find_box_copies(uses);
   find_products(uses);
   if (products_.empty()) return;
   find_divisors(kernel_.body);

@@ -27,9 +27,9 @@ RandomCase case_of(const k::Program& program) {
     out.buffers.emplace_back(static_cast<size_t>(elements) * p.dtype.size());
     const std::vector<double> drawn = numbers(static_cast<size_t>(elements), out.elements.size());
     for (int64_t i = 0; i < elements; ++i)
-      kernel::write_element(out.buffers.back().data(), p.dtype, i,
-                            real ? kernel::round_to(Number::of_real(drawn[static_cast<size_t>(i)]), p.dtype)
-                                 : Number::of_int(0));
+      kernel::write_element(
+          out.buffers.back().data(), p.dtype, i,
+          real ? kernel::round_to(Number::of_real(drawn[static_cast<size_t>(i)]), p.dtype) : Number::of_int(0));
   }
   return out;
 }

@@ -651,7 +651,8 @@ class Using(unittest.TestCase):
         rungs = rows(weft("bench", "ladder", "vec_add", "--sizes", "tiny", "--reps", 1, "--json").out)
         self.assertEqual([r["rung"] for r in rungs][:3], ["the compiler's own", "with libraries", "a loop in C++"])
         self.assertEqual(list(rungs[-1]), ["bench", "peer", "mode", "dtype", "rung", "ms", "GBps", "compiler_ms",
-                                           "of_compiler", "of_library"])
+                                           "of_compiler", "of_library", "difference"])
+        self.assertEqual([r["difference"] for r in rungs if r["difference"] > 0], [])
         row, = rows(weft("bench", "nanogpt-cpu", "--reps", 2, "--json").out)
         self.assertEqual(list(row), ["bench", "peer", "mode", "dtype", "ms", "tok_s", "first_step_s"])
         self.assertEqual((row["bench"], row["peer"], row["dtype"]), ("cpu_shakespeare_char_cpu", "weft", "float32"))

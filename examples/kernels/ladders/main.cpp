@@ -1,6 +1,6 @@
 // Checks the rungs of a ladder, or of all: against the library, and each kernel in the interpreter as well.
 //
-// usage: ladders [NAME]
+// usage: ladders [NAME | all] [gpu]
 #include <cstdio>
 #include <cstring>
 
@@ -35,9 +35,11 @@ void check_ladder(const ladders::Entry& entry) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 2 && std::strcmp(argv[2], "gpu") == 0) weft::set_default_device(weft::Device::gpu);
   bool found = false;
   for (const ladders::Entry& entry : ladders::all())
-    if (argc < 2 || std::strcmp(argv[1], entry.name) == 0) check_ladder(entry), found = true;
+    if (argc < 2 || std::strcmp(argv[1], "all") == 0 || std::strcmp(argv[1], entry.name) == 0)
+      check_ladder(entry), found = true;
   if (!found) std::printf("there is no ladder %s\n", argv[1]);
   return found ? 0 : 1;
 }

@@ -65,6 +65,36 @@ void tiles(Matrix a, Matrix b, Product c, k::GemmTile tile) {
           [&](const k::Ds& rows, const k::Ds& columns, const auto& sum) { c(rows, columns) = sum; });
 }
 
+/// Roles by hand: a warp fills a ring of slabs, four warps multiply what has come. Each waits at barriers for nobody
+/// but the other.
+void copier_and_multiplier(Matrix a, Matrix b, Product c) {
+  constexpr int64_t side = 64, depth = 32, stages = 3;
+  const auto as = k::shared<float>({stages, side, depth}, k::SharedLayout::swizzle128),
+             bs = k::shared<float>({stages, depth, side});
+  const int64_t steps = k::cdiv(a.dim(1), depth);
+  const auto rows = k::ds(k::program_id(0) * side, side), columns = k::ds(k::program_id(1) * side, side);
+  const k::Pipeline ring(stages);
+  const auto copies = [&] {
+    k::loop(steps, [&](k::Index i) {
+      const auto at = k::ds(i * depth, depth);
+      ring.acquire(i);
+      ring.copy(i, as(ring.slot(i), k::all, k::all), a(rows, at));
+      ring.copy(i, bs(ring.slot(i), k::all, k::all), b(at, columns));
+      ring.commit(i);
+    });
+  };
+  const auto multiplies = [&] {
+    k::Mut sum = k::zeros<float>({side, side});
+    k::loop(steps, [&](k::Index i) {
+      ring.wait(i);
+      sum = k::dot(as(ring.slot(i), k::all, k::all), bs(ring.slot(i), k::all, k::all), sum.get());
+      ring.release(i);
+    });
+    c(rows, columns) = sum;
+  };
+  k::roles({{.warps = 1, .body = copies}, {.warps = 4, .body = multiplies}});
+}
+
 /// The same, tiles in bands: programs that run at once share rows of a and columns of b.
 void bands(Matrix a, Matrix b, Product c, k::GemmTile tile) {
   const int64_t down = k::cdiv(a.dim(0), tile.m), across = k::cdiv(b.dim(1), tile.n);
@@ -152,6 +182,8 @@ Ladder matmul(Scale scale) {
       rung("shared memory, 64 elements a thread",
            by("matmul_register_squares", through_shared<128, 128, 8>, 128, 128).schedule("warps(8)")),
       rung("tiles 32 x 32 x 32", of_tiles("matmul_small_tiles", tiles, small)),
+      rung("a warp copies, four multiply", by("matmul_roles", copier_and_multiplier, 64, 64),
+           "in roles a product is one fused multiply-add after the other, without tiles of registers"),
       rung("tiles 128 x 128 x 64", of_tiles("matmul_tiles", tiles, large)),
       rung("the same in bands", banded),
       rung("tuned: the fastest of four", tuned),

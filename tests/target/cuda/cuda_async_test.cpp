@@ -65,7 +65,8 @@ k::Program boxes(k::SharedLayout layout, int64_t side) {
                     const k::Out<float, 2> y(r[1]);
                     const auto down = k::ds(k::program_id(0) * side, side),
                                across = k::ds(k::program_id(1) * side, side);
-                    const auto first = k::shared<float>({3}), kept = k::shared<float>({2, side, side}, layout);
+                    const auto first = k::shared<float>({3});
+                    const auto kept = k::shared<float>({2, side, side}, layout);
                     const k::Barrier come;
                     first(0) = 1.f;
                     come.copy(kept(1, k::all, k::all), x(down, across));

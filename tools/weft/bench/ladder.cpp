@@ -16,6 +16,7 @@
 #include "tools/weft/options.h"
 #include "weft/compile.h"
 #include "weft/device.h"
+#include "weft/ops.h"
 #include "weft/transforms.h"
 
 namespace weft::tool {
@@ -31,11 +32,19 @@ struct TimedRung {
   bool any_order = false;    // it adds floats in no order
   std::string refused = {};  // why it does not run on this device
   const ladders::Rung* rung = nullptr;
+  double difference = 0;  // the largest one from the library's results
 
-  /// Runs it for the first time, which compiles it.
-  void begin(const std::vector<array>& inputs, bool cpu_time) {
+  /// Runs it for the first time, which compiles it, and compares what it gives.
+  void begin(const std::vector<array>& inputs, const std::vector<array>& wanted, bool cpu_time) {
     try {
       time(inputs, cpu_time);
+      const ladders::AnyOrder scope(any_order);
+      const std::vector<array> got = run(inputs);
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        const array apart = abs(astype(got[k], float32) - astype(wanted[k], float32));
+        const double worst = max(apart).item<float>();
+        difference = worst <= difference ? difference : worst;  // NaN stays
+      }
     } catch (const std::invalid_argument& e) {
       refused = e.what();
     }
@@ -87,8 +96,10 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
     }
   constexpr double enough = 30;  // milliseconds of a burst
   constexpr double slow = 2000;  // of a rung that is timed once
+  const std::vector<array> wanted = ladder.check ? std::vector<array>() : ladder.library(ladder.inputs);
+  eval(wanted);
   for (TimedRung& t : all) {
-    t.begin(ladder.inputs, o.cpu_time);
+    t.begin(ladder.inputs, wanted, o.cpu_time);
     if (!t.refused.empty()) continue;
     if (t.ms[0] < slow) t.ms.clear(), t.time(ladder.inputs, o.cpu_time);
     t.burst = static_cast<int>(std::clamp(enough / t.ms[0], 1.0, 100.0));
@@ -111,6 +122,7 @@ void time_ladder(const ladders::Entry& entry, const BenchOptions& o) {
     if (ladder.bytes > 0) row.number("GBps", ladder.bytes / ms / 1e6);
     if (ladder.operations > 0) row.number("gflops", ladder.operations / ms / 1e6);
     row.number("compiler_ms", own).number("of_compiler", own / ms).number("of_library", library / ms);
+    if (!wanted.empty()) row.number("difference", t.difference);
     if (gpu && t.rung) add_code(row, *t.rung, ladder.inputs);
     if (!t.dead_end.empty()) row.text("dead_end", t.dead_end);
     row.print();

@@ -502,6 +502,7 @@ Rendered Renderer::run(const std::string& symbol) {
   if (kernel_.ordered) exchange_bytes_ = std::max<int64_t>(exchange_bytes_, sizeof(uint32_t));  // for the number
   block(kernel_.body);
   finish_copies();
+  skip_loads();
   if (persistent_ && exchange_bytes_ > 0) sync();
   if (persistent_) close();
   finish_stores();

@@ -310,6 +310,19 @@ class Renderer {
   bool exchanges(const Uses& uses) const;
   void place_boxes();
   int spaces_of_store() const;
+  // products/render_loads.cpp
+  bool written_before(const Uses& uses, const Inst& load) const;
+  std::optional<BoxLoad> box_load_of(const Uses& uses, const Inst& load) const;
+  bool worth_loading_ahead(const Uses& uses, int64_t bytes, int64_t stage) const;
+  void find_box_loads(const Uses& uses);
+  bool feeds_load(const Uses& uses, const Inst& load);
+  void place_loads(const Uses& uses);
+  std::string load_barrier(bool full) const;
+  void next_load_space();
+  void produce_loads();
+  void begin_loads();
+  void skip_loads();
+  bool load_boxes(const Inst& load);
   int64_t least_spaces() const;
   // products/render_turns.cpp
   void begin_programs(bool producer);
@@ -440,10 +453,14 @@ class Renderer {
   std::map<Value, Operand> copied_tiles_;  // loads that go to shared memory alone
   std::map<const Inst*, Ring> rings_of_loops_;
   std::map<const Inst*, BoxStore> box_stores_;
-  int64_t box_store_offset_ = 0;       // among the stages
-  int box_spaces_ = 0;                 // of a warpgroup, for boxes that are on their way
-  int64_t exchanged_bytes_ = 0;        // of the exchange space, beside stages, about
-  std::map<const Inst*, Ring> early_;  // what loops load into registers ahead, to compute operands from
+  int64_t box_store_offset_ = 0;  // among the stages
+  int box_spaces_ = 0;            // of a warpgroup, for boxes that are on their way
+  std::map<const Inst*, BoxLoad> box_loads_;
+  int boxes_of_program_ = 0;                        // that are loaded
+  int load_spaces_ = 0;                             // of the ring of boxes
+  int64_t load_space_bytes_ = 0, load_offset_ = 0;  // of one; of the ring, among the stages
+  int64_t exchanged_bytes_ = 0;                     // of the exchange space, beside stages, about
+  std::map<const Inst*, Ring> early_;               // what loops load into registers ahead, to compute operands from
   std::set<Value> early_loads_;
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round

@@ -91,6 +91,13 @@ struct BoxStore {
   int map = -1;
 };
 
+/// A load of a tile of fragments behind the products, which TMA copies ahead: boxes of 128 bytes of all lines.
+struct BoxLoad {
+  Box box;
+  int boxes = 0;
+  int map = -1;
+};
+
 struct Product {
   const kernel::Inst* dot = nullptr;
   const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator

@@ -120,7 +120,8 @@ int64_t Renderer::bytes_of_stages() const {
   constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10;  // of each block
   if (warpgroups_ == 0) return of_two_blocks;
   const int64_t stored = box_stores_.empty() ? 0 : least_spaces() * BoxStore::bytes * warpgroups_ * sets_;
-  return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored;
+  const int64_t loaded = box_loads_.empty() ? 0 : load_spaces_ * load_space_bytes_;
+  return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored - loaded;
 }
 
 /// Decides which products accumulate where the loop around them carries their sum, while the next iteration begins:

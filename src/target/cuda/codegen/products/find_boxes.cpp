@@ -178,7 +178,8 @@ void Renderer::find_box_stores(const Uses& uses) {
   for (const Uses::Position& position : uses.order) {
     const Inst& i = *position.inst;
     if (i.op == Op::store && position.block == &kernel_.body) stores[i.ref].push_back(&i);
-    else if (i.ref >= 0 && i.op != Op::symbol) others.insert(i.ref), others.insert(i.left), others.insert(i.right);
+    else if (i.ref >= 0 && i.op != Op::symbol && !box_loads_.contains(&i))
+      others.insert(i.ref), others.insert(i.left), others.insert(i.right);
   }
   for (const auto& [ref, all] : stores) {
     if (is_local(ref) || others.contains(ref) || !variant_.aligned) continue;
@@ -235,7 +236,7 @@ void Renderer::place_boxes() {
 int64_t Renderer::least_spaces() const {
   const bool small =
       std::all_of(box_stores_.begin(), box_stores_.end(), [](const auto& x) { return x.second.boxes <= 2; });
-  return sets_ > 1 && box_stores_.size() > 1 && small ? 4 : 2;
+  return sets_ > 1 && box_stores_.size() > 1 && small && box_loads_.empty() ? 4 : 2;
 }
 
 /// Returns the spaces of a store, where warpgroups write all its boxes before TMA copies them; 0: one after the other.
@@ -245,14 +246,19 @@ int Renderer::spaces_of_store() const {
   return most <= box_spaces_ ? most : 0;
 }
 
-/// Returns whether two stores to an array surely have no element in common: their tiles begin in the same row, and one
-/// ends before the other.
+/// Returns whether two stores to an array, or a store and a load, surely have no element in common: their tiles begin
+/// in the same row, and one ends before the other.
 bool Renderer::lie_apart(const Uses& uses, const Inst& x, const Inst& y) const {
-  LinearSum between = linear(uses, x.args[1]);
-  between.add(linear(uses, y.args[1]), -1);
-  const int64_t by = between.constant, width = type((by < 0 ? x : y).args[0]).dims[1],
-                far = type((by < 0 ? y : x).args[0]).dims[1];
-  return between.terms.empty() && x.strides == y.strides && std::abs(by) >= width && std::abs(by) + far <= x.strides[0];
+  const auto offset = [](const Inst& i) { return i.op == Op::load ? i.args[0] : i.args[1]; };
+  const auto columns = [&](const Inst& i) {
+    const std::vector<int64_t>& dims = i.op == Op::load ? i.type.dims : type(i.args[0]).dims;
+    return dims.size() == 2 ? dims[1] : i.strides.empty() ? 0 : i.strides[0] + 1;  // of other ranks: more than fit
+  };
+  LinearSum between = linear(uses, offset(x));
+  between.add(linear(uses, offset(y)), -1);
+  const int64_t by = between.constant, width = columns(by < 0 ? x : y), far = columns(by < 0 ? y : x);
+  return between.terms.empty() && x.strides == y.strides && x.strides.size() == 2 && std::abs(by) >= width &&
+         std::abs(by) + far <= x.strides[0];
 }
 
 /// Returns whether threads exchange elements through shared memory otherwise than by stores of boxes.

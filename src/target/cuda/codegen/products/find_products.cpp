@@ -387,6 +387,7 @@ void Renderer::find_sources(const Uses& uses) {
   if (exact_ && !early_.empty()) blocks_ = 0;  // what is loaded early takes registers as well
   if (warpgroups_ > 0) {
     find_in_place(uses);
+    find_box_loads(uses);
     find_box_stores(uses);
     exchanged_bytes_ = exchanges(uses) ? int64_t{64} * threads_ * sets_ : 0;
   }

@@ -94,7 +94,7 @@ static bool depends_on_program(const Uses& uses, Value v) {
 void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
-  if (!producer_) return box_stores_.clear();
+  if (!producer_) return box_stores_.clear(), box_loads_.clear();
   persistent_ = kernel_.launch.persistent != off && kernel_.locals.empty() && !kernel_.ordered && !meets() &&
                 std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
                   return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
@@ -117,8 +117,10 @@ void Renderer::find_producer(const Uses& uses) {
     barriers_ = number;
   }
   place_boxes();
+  place_loads(uses);
   barrier_offset_ = stage_bytes_;
-  stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages + (sets_ > 1 ? 8 * sets_ : 0);
+  stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages + (sets_ > 1 ? 8 * sets_ : 0) +
+                  (box_loads_.empty() ? 0 : 16 * load_spaces_);
 }
 
 std::string Renderer::full(const Operand& x, const std::string& slot) const {
@@ -141,6 +143,9 @@ void Renderer::begin_producer() {
   if (sets_ > 1)
     add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + ({} + k) * 8, {});", sets_, all,
                     4 * warpgroups_));
+  if (!box_loads_.empty())
+    add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + ({} + k) * 8, k < {} ? 1 : {});",
+                    2 * load_spaces_, all + (sets_ > 1 ? sets_ : 0), load_spaces_, 4 * warpgroups_));
   add("fence_barriers();");
   close();
   add("__syncthreads();");
@@ -159,10 +164,12 @@ void Renderer::begin_producer() {
   if (persistent_) close();
   names_ = names, splat_ = splat;
   close();
+  produce_loads();
   add("return;");
   close();
   if (passes_registers()) add(fmt::format("more_registers<{}>();", warpgroups_ * sets_ == 2 ? 232 : 152));
   if (!box_stores_.empty()) add("int space = 0;");
+  begin_loads();
   add("int slot = 0;");
   add("u32 phase = 0;");
   if (sets_ > 1) add("u32 turn_phase = set == 0 ? 1 : 0;");

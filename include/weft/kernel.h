@@ -35,6 +35,14 @@ namespace detail {
 /// Returns the number of this program along an axis of the grid.
 inline Index program_id(int axis, Line at = Line::here()) { return Index(program(axis, at)); }
 
+/// Returns a length as a value: of a number a constant, of a dynamic one the run-time scalar.
+inline Index extent(const Dim& length, Line at = Line::here()) {
+  return length.is_static() ? Index(length.bound(), at) : Index(value_of(length.symbol(), at));
+}
+
+/// Returns the number of programs along an axis of the grid, which may be a run-time scalar.
+inline Index program_count(int axis, Line at = Line::here()) { return Index(programs_along(axis, at)); }
+
 /// Returns ceil(a / b), b positive.
 constexpr int64_t cdiv(int64_t a, int64_t b) {
   if (b < 1) detail::refuse_divisor(b, Line{});

@@ -156,7 +156,8 @@ bool equal_configs(const void* a, const void* b) {
 /// call one. It is traced once for each combination of shapes and configuration.
 ///
 /// A call throws std::invalid_argument "[kernel NAME] …" where an argument has another dtype or rank than its
-/// parameter, a shape is symbolic, the grid is missing, or what the tracing throws. Derivatives are kernels that follow
+/// parameter, the grid is missing, a result has a dynamic length that no argument has, or what the tracing throws.
+/// A dynamic length is a run-time scalar of the kernel (`extent`). Derivatives are kernels that follow
 /// from its body; one whose body cannot be derived throws there, and takes a rule by custom_function
 /// (weft/transforms.h).
 template <class... P>
@@ -186,8 +187,8 @@ class KernelFunction {
     if constexpr (std::default_initializable<Config>) config_ = any({Config{}});
   }
 
-  /// Returns the kernel with a grid: fixed, or computed by f(parameters…) or f(parameters…, configuration) from handles
-  /// whose extents are known (`dim`).
+  /// Returns the kernel with a grid: fixed, or computed by f(parameters…) or f(parameters…, configuration) from the
+  /// extents of handles: numbers (`dim`), or expressions of run-time scalars (`extent`).
   KernelFunction grid(Grid fixed) const {
     return with([&](detail::Definition& d) {
       d.grid = [fixed = std::move(fixed)](std::span<const AnyRef>, const void*) { return fixed; };

@@ -43,7 +43,6 @@ using target::Machine;
 
 bool always(const Machine&, const Policy&) { return true; }
 bool on_gpu(const Machine& machine, const Policy&) { return machine.simt; }
-bool without_attention_kernels(const Machine& machine, const Policy&) { return !machine.holds_attention_tiles(); }
 bool on_gpu_without_clusters(const Machine& machine, const Policy&) { return machine.simt && machine.cluster == 1; }
 bool with_float8_libraries(const Machine& machine, const Policy& policy) {
   return machine.simt && policy.libraries && target::libraries_enabled();
@@ -78,8 +77,8 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return with_plain_operands(std::move(ir)); }},
     {"sort_scatter", "after simplify, by which equal ids are one node, and after sort_window: its sorts are read whole",
      on_gpu, [](Ir ir, const PassContext& cx) { return sort_scatters(std::move(ir), cx.target, cx.policy.numerics); }},
-    {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory",
-     without_attention_kernels, [](Ir ir, const PassContext&) { return pack_attention_operands(std::move(ir)); }},
+    {"pack_attention", "only libraries take the attention that is left, and they want whole rows in memory", on_gpu,
+     [](Ir ir, const PassContext&) { return pack_attention_operands(std::move(ir)); }},
     {"small_convolution", "before reductions are cut: its weight gradients are sums down columns", on_gpu,
      [](Ir ir, const PassContext&) { return small_convolution(std::move(ir)); }},
     {"join_reductions", "before reduction_algebra, which matches whole sums, whatever steps a graph sums in", on_gpu,

@@ -127,7 +127,7 @@ struct Composite {
   std::string call =
       {};  // a routine that answers for the whole region on targets that offer it: operands and results as the region's
   std::vector<int64_t> integers = {};             // its integers, as in kernel::CallDesc
-  std::optional<AttentionRegion> attention = {};  // the compiler may answer for the region with its attention class
+  std::optional<AttentionRegion> attention = {};  // kernels of attention may compute it
 };
 
 /// An operator's row lists the fields that it reads (`attributes`); all others stay empty.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/kernel.h"
+#include "weft/shape.h"
 
 namespace weft::kernels {
 
@@ -51,7 +52,8 @@ struct Attention {
   bool tf32 = false;       // products of float32 round their operands
   bool widened = false;    // 16-bit operands are widened, and scores are not rounded to their dtype: of CPUs
   std::vector<int64_t> batch;
-  int64_t queries = 0, keys = 0, width = 0, value_width = 0;
+  Dim queries = 0, keys = 0;  // dynamic ones are run-time scalars of the kernels
+  int64_t width = 0, value_width = 0;
   double scale = 1;
   // Query i sees the keys from i - before to i + after; causal: after = keys - queries.
   int64_t before = all, after = all;
@@ -87,7 +89,7 @@ AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, b
 
 /// A kernel, and the buffer of each of its parameters.
 struct AttentionKernel {
-  k::Program program;
+  k::Program program;  // its symbols are those of the lengths
   std::vector<int> buffers;
 };
 /// Writes o, and lse where it is present.

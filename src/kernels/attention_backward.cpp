@@ -21,7 +21,7 @@ using Uses = std::vector<AttentionParams::Use>;
 Uses operands(const Attention& a) {
   const bool one = a.mask && is_integer(a.mask.dtype);
   return {{&a.q, a.queries, a.width},       {&a.k, a.keys, a.width},
-          {&a.v, a.keys, a.value_width},    {&a.mask, one ? 1 : a.queries, one ? 1 : a.keys},
+          {&a.v, a.keys, a.value_width},    {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()},
           {&a.g, a.queries, a.value_width}, {&a.lse, a.queries, 0},
           {&a.delta, a.queries, 0}};
 }
@@ -40,7 +40,7 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const auto lse = of_queries(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e, blocks.keys_first),
              delta = of_queries(f.entries(a.delta, first, n, a.queries, 0), blocks.keys_first);
   k::Mut sum = k::zeros<float>({n, padded_width(a.width)});
-  const AttentionBlocks edge = edge_of_keys(blocks);
+  const AttentionBlocks edge = edge_of_keys(a, blocks);
   const auto add = [&](const AttentionBlocks& size, bool bounded) {
     return [&, bounded](Index at) {
       const ScoreBlock block{first, at, size, blocks.keys_first, bounded};
@@ -71,7 +71,7 @@ class QueryRows {
     std::vector<int64_t> dims;
     for (size_t axis = 0; axis < f_.a.batch.size(); ++axis)
       if (summed(f_.a, axis)) dims.push_back(f_.a.batch[axis]);
-    dims.push_back(k::cdiv(f_.a.queries, blocks.queries) * blocks.queries), dims.push_back(width_);
+    dims.push_back(k::cdiv(f_.a.queries.bound(), blocks.queries) * blocks.queries), dims.push_back(width_);
     rows_ = k::scratch(dtype, dims);
   }
   template <class T>
@@ -166,13 +166,14 @@ void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks,
   KeySums sums{k::zeros<float>({blocks.keys, a.dk ? padded_width(a.width) : 1}),
                k::zeros<float>({blocks.keys, a.dv ? padded_width(a.value_width) : 1}), to_queries};
   const QueryRange range = queries_seeing(a, first, blocks);
-  const AttentionBlocks edge = edge_of_queries(blocks);
+  const AttentionBlocks edge = edge_of_queries(a, blocks), rest = last_of_queries(a, blocks);
   const auto add = [&](const AttentionBlocks& size, bool bounded) {
     return [&, bounded](Index at) { add_queries<T>(f, own, sums, {at, first, size, blocks.keys_first, bounded}); };
   };
   each_summed(f, 0, [&] {
     if (range.any_bounded) k::loop(range.begin, k::minimum(range.whole, range.end), edge.queries, add(edge, true));
-    if (range.any_whole) k::loop(range.whole, range.end, blocks.queries, add(blocks, false));
+    if (range.any_whole) k::loop(range.whole, range.last, blocks.queries, add(blocks, false));
+    if (range.any_last) k::loop(k::maximum(range.whole, range.last), range.end, rest.queries, add(rest, false));
   });
   if (a.dk) f.store(a.dk, first, a.keys, a.width, sums.k * a.scale);
   if (a.dv) f.store(a.dv, first, a.keys, a.value_width, sums.v.get());
@@ -191,14 +192,14 @@ void together(AttentionFrame& f, const AttentionBlocks& blocks) {
   if (lies_apart(a.q, a.width)) all.q.emplace(f, blocks, a.width, dtype);
   if (lies_apart(a.g, a.value_width)) all.g.emplace(f, blocks, a.value_width, dtype);
   const auto each_query = [&](const std::function<void(const Index&)>& body) {
-    each_summed(f, 0, [&] { k::loop(0, a.queries, n, [&](Index first) { body(first); }); });
+    each_summed(f, 0, [&] { k::loop(0, k::extent(a.queries), n, [&](Index first) { body(first); }); });
   };
   each_query([&](const Index& first) {
     all.sums.store(first, k::zeros<float>({n, padded_width(a.width)}));
     if (all.q) all.q->store(first, f.rows<T>(a.q, first, n, a.queries, a.width));
     if (all.g) all.g->store(first, f.rows<T>(a.g, first, n, a.queries, a.value_width));
   });
-  k::loop(0, a.keys, blocks.keys, [&](Index first) { keys<T>(f, first, blocks, &all); });
+  k::loop(0, k::extent(a.keys), blocks.keys, [&](Index first) { keys<T>(f, first, blocks, &all); });
   each_query(
       [&](const Index& first) { f.store(a.dq, first, a.queries, a.width, all.sums.load<float>(first, n) * a.scale); });
 }
@@ -218,14 +219,13 @@ AttentionKernel attention_delta(const Attention& a) {
   constexpr int64_t rows = 32;
   const AttentionParams params(
       a, {{&a.delta, a.queries, 0, true}, {&a.o, a.queries, a.value_width}, {&a.g, a.queries, a.value_width}});
-  k::Grid grid(a.batch.begin(), a.batch.end());
-  grid.emplace_back(k::cdiv(a.queries, rows));
-  return {k::trace("attention_delta", params.params(), grid,
-                   [&](std::span<const k::AnyRef> refs) {
-                     const AttentionFrame f(a, params, refs, batch_ids(a));
-                     const Index first = k::program_id(static_cast<int>(a.batch.size())) * rows;
-                     with_element(a, [&]<class T>() { deltas<T>(f, first, rows); });
-                   }),
+  return {k::trace_with(
+              "attention_delta", params.params(), [&](std::span<const k::AnyRef>) { return grid_of_queries(a, rows); },
+              [&](std::span<const k::AnyRef> refs) {
+                const AttentionFrame f(a, params, refs, batch_ids(a));
+                const Index first = k::program_id(static_cast<int>(a.batch.size())) * rows;
+                with_element(a, [&]<class T>() { deltas<T>(f, first, rows); });
+              }),
           params.buffers()};
 }
 
@@ -234,16 +234,13 @@ AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blo
   Uses uses{{&a.dq, a.queries, a.width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
-  k::Grid grid(a.batch.begin(), a.batch.end());
-  const int64_t count = k::cdiv(a.queries, blocks.queries);
-  grid.emplace_back(count);
-  return {k::trace("attention_queries", params.params(), grid,
-                   [&](std::span<const k::AnyRef> refs) {
-                     const AttentionFrame f(a, params, refs, batch_ids(a));
-                     const Index number = k::program_id(static_cast<int>(a.batch.size()));
-                     const Index block = a.after == Attention::all ? number : count - 1 - number;
-                     with_element(a, [&]<class T>() { queries<T>(f, block * blocks.queries, blocks); });
-                   }),
+  return {k::trace_with(
+              "attention_queries", params.params(),
+              [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks.queries); },
+              [&](std::span<const k::AnyRef> refs) {
+                const AttentionFrame f(a, params, refs, batch_ids(a));
+                with_element(a, [&]<class T>() { queries<T>(f, first_query(a, blocks.queries), blocks); });
+              }),
           params.buffers()};
 }
 
@@ -286,14 +283,17 @@ AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks
   Uses uses{{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
-  k::Grid grid = batches(a);
-  grid.emplace_back(k::cdiv(a.keys, blocks.keys));
-  return {k::trace("attention_keys", params.params(), grid,
-                   [&](std::span<const k::AnyRef> refs) {
-                     AttentionFrame f(a, params, refs, batch_ids(a));
-                     const Index first = k::program_id(static_cast<int>(a.batch.size())) * blocks.keys;
-                     with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
-                   }),
+  const auto grid = [&](std::span<const k::AnyRef>) {
+    k::Grid out = batches(a);
+    out.emplace_back(k::cdiv(k::extent(a.keys), blocks.keys));
+    return out;
+  };
+  return {k::trace_with("attention_keys", params.params(), grid,
+                        [&](std::span<const k::AnyRef> refs) {
+                          AttentionFrame f(a, params, refs, batch_ids(a));
+                          const Index first = k::program_id(static_cast<int>(a.batch.size())) * blocks.keys;
+                          with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
+                        }),
           params.buffers()};
 }
 

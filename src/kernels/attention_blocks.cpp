@@ -12,7 +12,9 @@ namespace {
 constexpr int64_t most_registers = 210;       // of a thread, for accumulators and an operand made of them
 constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, barriers
 // Of a CPU: the tiles of a block stay in its L2 cache, and the rows that a program keeps are lanes of a few registers.
-constexpr int64_t kept_of_core = 32, step_of_core = 64;
+constexpr int64_t kept_of_core = 32;
+// Of few rows of which some are hidden, small blocks leave out more.
+constexpr int64_t short_step_of_core = 64, step_of_core = 128, few_rows = 256;
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
 struct Footprint {
@@ -35,8 +37,10 @@ bool by_tensor_cores(const Attention& a) { return a.dtype.size() == 2 || a.tf32;
 /// Returns rows and step of the first that fit, large ones first; zeros where none do.
 std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& limits, int64_t rows, Footprint f) {
   if (limits.cores > 0) {
-    const int64_t others = a.queries + a.keys - rows;
-    return {std::min(kept_of_core, padded_width(rows)), std::min(step_of_core, padded_width(others))};
+    const int64_t others = a.queries.bound() + a.keys.bound() - rows;
+    const bool hides = a.after != Attention::all || a.before != Attention::all;
+    const int64_t step = hides && others <= few_rows ? short_step_of_core : step_of_core;
+    return {std::min(kept_of_core, padded_width(rows)), std::min(step, padded_width(others))};
   }
   if (!by_tensor_cores(a)) return {32, 32};
   for (f.rows = rows <= 64 ? 64 : 128; f.rows >= 32; f.rows /= 2)
@@ -49,7 +53,7 @@ std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& l
 
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
-  const auto [rows, step] = largest(a, limits, a.queries, {.sums = v, .stays = w, .copied = w + v});
+  const auto [rows, step] = largest(a, limits, a.queries.bound(), {.sums = v, .stays = w, .copied = w + v});
   return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
 }
 
@@ -61,14 +65,15 @@ bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const Atten
 
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
-  const auto [rows, step] = largest(a, limits, a.queries, {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
+  const auto [rows, step] =
+      largest(a, limits, a.queries.bound(), {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
   return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
 }
 
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv) {
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] =
-      largest(a, limits, a.keys,
+      largest(a, limits, a.keys.bound(),
               {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v});
   if (rows == 0) return dk && dv ? AttentionBlocks{0, 0, true} : AttentionBlocks{32, 32, true};
   return {step, rows, limits.cores == 0};

@@ -46,7 +46,7 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   Rows rows{k::full<float>({blocks.queries}, -INFINITY), k::zeros<float>({blocks.queries}),
             k::zeros<float>({blocks.queries, padded_width(a.value_width)})};
   const KeyRange range = keys_seen(a, first, blocks);
-  const AttentionBlocks edge = edge_of_keys(blocks);
+  const AttentionBlocks edge = edge_of_keys(a, blocks);
   const auto add = [&](const AttentionBlocks& size, bool bounded) {
     return [&, bounded](Index at) { add_keys<T>(f, queries, rows, {first, at, size, blocks.keys_first, bounded}); };
   };
@@ -70,19 +70,15 @@ AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blo
                                    {&a.q, a.queries, a.width},
                                    {&a.k, a.keys, a.width},
                                    {&a.v, a.keys, a.value_width},
-                                   {&a.mask, one ? 1 : a.queries, one ? 1 : a.keys}});
-  k::Grid grid(a.batch.begin(), a.batch.end());
-  const int64_t count = k::cdiv(a.queries, blocks.queries);
-  grid.emplace_back(count);
-  return {k::trace("attention", params.params(), grid,
-                   [&](std::span<const k::AnyRef> refs) {
-                     const Index number = k::program_id(static_cast<int>(a.batch.size()));
-                     // Of causal attention the long rows come first.
-                     const Index block = a.after == Attention::all ? number : count - 1 - number;
-                     const AttentionFrame f(a, params, refs, batch_ids(a));
-                     with_element(a, [&]<class T>() { forward<T>(f, block * blocks.queries, blocks); });
-                   }),
-          params.buffers()};
+                                   {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()}});
+  return {
+      k::trace_with(
+          "attention", params.params(), [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks.queries); },
+          [&](std::span<const k::AnyRef> refs) {
+            const AttentionFrame f(a, params, refs, batch_ids(a));
+            with_element(a, [&]<class T>() { forward<T>(f, first_query(a, blocks.queries), blocks); });
+          }),
+      params.buffers()};
 }
 
 }  // namespace weft::kernels

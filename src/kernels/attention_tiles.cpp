@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -16,9 +17,9 @@ void check_attention(const Attention& a, const char* what) {
   if (a.dtype != bfloat16 && a.dtype != float16 && a.dtype != float32)
     throw_invalid(
         what, fmt::format("it computes float16, bfloat16 and float32, not {}: cast the operands", dtype_name(a.dtype)));
-  if (a.queries < 1 || a.keys < 1 || a.width < 1 || a.value_width < 1)
-    throw_invalid(what, fmt::format("needs queries, keys and columns, got q [{}, {}] and v [{}, {}]", a.queries,
-                                    a.width, a.keys, a.value_width));
+  if (a.queries.bound() < 1 || a.keys.bound() < 1 || a.width < 1 || a.value_width < 1)
+    throw_invalid(what, fmt::format("needs queries, keys and columns, got q [{}, {}] and v [{}, {}]", a.queries.bound(),
+                                    a.width, a.keys.bound(), a.value_width));
   for (const AttentionArray* x : {&a.q, &a.k, &a.v, &a.mask, &a.o, &a.lse, &a.g, &a.delta, &a.dq, &a.dk, &a.dv})
     if (*x && x->batch.size() != a.batch.size())
       throw_invalid(what, fmt::format("an array has strides for {} batch axes of {}: give one for each",
@@ -31,6 +32,18 @@ std::vector<Index> batch_ids(const Attention& a) {
   return out;
 }
 
+k::Grid grid_of_queries(const Attention& a, int64_t block) {
+  k::Grid grid(a.batch.begin(), a.batch.end());
+  grid.emplace_back(k::cdiv(k::extent(a.queries), block));
+  return grid;
+}
+
+Index first_query(const Attention& a, int64_t block) {
+  const int axis = static_cast<int>(a.batch.size());
+  const Index number = k::program_id(axis);
+  return (a.after == Attention::all ? number : k::program_count(axis) - 1 - number) * block;
+}
+
 AttentionParams::AttentionParams(const Attention& a, const std::vector<Use>& uses) {
   for (const Use& use : uses) {
     const AttentionArray& x = *use.array;
@@ -38,7 +51,7 @@ AttentionParams::AttentionParams(const Attention& a, const std::vector<Use>& use
     int64_t reach = x.offset + 1;
     const auto extend = [&](int64_t extent, int64_t stride) { reach += std::max<int64_t>(0, (extent - 1) * stride); };
     for (size_t axis = 0; axis < a.batch.size(); ++axis) extend(a.batch[axis], x.batch[axis]);
-    extend(use.rows, x.row);
+    extend(use.rows.bound(), x.row);
     if (use.columns > 0) extend(use.columns, x.column);
     const auto found = std::find(buffers_.begin(), buffers_.end(), x.buffer);
     if (found == buffers_.end()) {
@@ -56,13 +69,13 @@ size_t AttentionParams::of(const AttentionArray& array) const {
   return static_cast<size_t>(std::find(buffers_.begin(), buffers_.end(), array.buffer) - buffers_.begin());
 }
 
-k::AnyRef AttentionFrame::view(const AttentionArray& x, int64_t rows, int64_t columns) const {
+k::AnyRef AttentionFrame::view(const AttentionArray& x, const Dim& rows, int64_t columns) const {
   k::AnyRef out = refs_[params_.of(x)];
   out.offset = x.offset;
   out.dims = a.batch, out.strides = x.batch;
-  out.dims.push_back(rows), out.strides.push_back(x.row);
+  out.dims.push_back(rows.bound()), out.strides.push_back(x.row);
   if (columns > 0) out.dims.push_back(columns), out.strides.push_back(x.column);
-  return out;
+  return rows.is_static() ? out : out.limit(static_cast<int>(a.batch.size()), k::extent(rows).any());
 }
 
 std::vector<k::Span> AttentionFrame::batch_spans() const {
@@ -78,17 +91,19 @@ std::vector<k::Span> AttentionFrame::spans(const Index& first, int64_t count, in
   return out;
 }
 
-k::Tile<float, 1> AttentionFrame::entries(const AttentionArray& x, const Index& first, int64_t count, int64_t total,
+k::Tile<float, 1> AttentionFrame::entries(const AttentionArray& x, const Index& first, int64_t count, const Dim& total,
                                           double other) const {
   return k::Tile<float, 1>(k::load(view(x, total, 0), spans(first, count, 0), {.other = other}));
 }
 
-void AttentionFrame::store_entries(const AttentionArray& x, const Index& first, int64_t total,
+void AttentionFrame::store_entries(const AttentionArray& x, const Index& first, const Dim& total,
                                    const k::Tile<float, 1>& values) const {
   k::store(view(x, total, 0), spans(first, values.dim(0), 0), values.any());
 }
 
 bool may_hide_rows(const Attention& a) { return a.mask || a.score.value || a.before != Attention::all || a.after < 0; }
+
+bool ends_within(const Dim& rows, int64_t block) { return !rows.is_static() || rows.bound() % block != 0; }
 
 namespace {
 
@@ -105,15 +120,24 @@ k::Tile<k::i32, 2> positions(const Index& first, int64_t count, bool along_rows)
 /// Returns a tile of the mask.
 k::Any masks(const AttentionFrame& f, const ScoreBlock& b) {
   std::vector<k::Span> spans = f.batch_spans();
-  k::AnyRef mask = f.view(f.a.mask, f.a.queries, f.a.keys);
+  k::AnyRef mask = f.view(f.a.mask, f.a.queries, f.a.keys.bound());
+  const int rows = static_cast<int>(mask.dims.size()) - 2;
+  if (!f.a.keys.is_static()) mask = mask.limit(rows + 1, k::extent(f.a.keys).any());
   const k::Span queries{.start = b.query.any(), .size = b.size.queries},
       keys{.start = b.key.any(), .size = b.size.keys};
   spans.push_back(b.keys_first ? keys : queries), spans.push_back(b.keys_first ? queries : keys);
-  if (b.keys_first) {
-    const size_t rank = mask.dims.size();
-    std::swap(mask.dims[rank - 2], mask.dims[rank - 1]), std::swap(mask.strides[rank - 2], mask.strides[rank - 1]);
-  }
-  return k::load(mask, spans);
+  if (!b.keys_first) return k::load(mask, spans);
+  std::vector<int> axes(mask.dims.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[static_cast<size_t>(rows)], axes.back());
+  return k::load(mask.permute(axes), spans);
+}
+
+/// Returns whether the last query that exists sees no position behind the last key, and so none does.
+bool sees_keys_alone(const Attention& a) {
+  if (a.after == Attention::all) return false;
+  if (a.queries == a.keys) return a.after <= 0;
+  return a.queries.is_static() && a.keys.is_static() && a.queries.bound() + a.after <= a.keys.bound();
 }
 
 ScoreIndex scores_at(const AttentionFrame& f, const ScoreBlock& b) {
@@ -126,7 +150,8 @@ Scores hidden(const AttentionFrame& f, const Scores& t, const ScoreBlock& b) {
   const ScoreIndex at = scores_at(f, b);
   Scores out = t;
   const auto hide = [&](const k::Tile<bool, 2>& seen) { out = k::where(seen, out, -INFINITY); };
-  if (b.bounded && a.keys % b.size.keys != 0) hide(at.key < static_cast<int32_t>(a.keys));
+  if (b.bounded && ends_within(a.keys, b.size.keys) && !sees_keys_alone(a))
+    hide(at.key < k::cast<k::i32>(k::extent(a.keys)));
   if (b.bounded && a.after != Attention::all) hide(at.key <= at.query + static_cast<int32_t>(a.after));
   if (b.bounded && a.before != Attention::all) hide(at.query - static_cast<int32_t>(a.before) <= at.key);
   if (!a.mask || adds_mask(a)) return out;
@@ -158,10 +183,45 @@ Scores cotangent_of(const AttentionFrame& f, const Scores& products, const Score
   return f.a.score.cotangent(products * f.a.scale, cotangent, scores_at(f, b));
 }
 
+namespace {
+
+/// Returns the rows of blocks behind whole ones: one block, or where it is not known how many rows are left several
+/// small ones.
+int64_t rest_rows(const Dim& rows, int64_t block) {
+  const int64_t rest = padded_width(rows.is_static() ? rows.bound() % block : 1);
+  return block % rest == 0 || rows.is_static() ? std::min(block, rest) : block;
+}
+
+/// Returns the rows of a block at an edge of a loop by `block`: a square one of `other` rows where some scores are
+/// hidden or it is not known how many rows are left.
+int64_t edge_rows(const Attention& a, const Dim& rows, int64_t block, int64_t other) {
+  const bool hides = a.after != Attention::all || a.before != Attention::all;
+  if (hides || !ends_within(rows, block)) return block % other == 0 ? other : block;
+  return rest_rows(rows, block);
+}
+
+}  // namespace
+
+AttentionBlocks edge_of_keys(const Attention& a, AttentionBlocks blocks) {
+  if (blocks.keys_first) blocks.keys = edge_rows(a, a.keys, blocks.keys, blocks.queries);
+  return blocks;
+}
+
+AttentionBlocks edge_of_queries(const Attention&, AttentionBlocks blocks) {
+  if (!blocks.keys_first && blocks.queries % blocks.keys == 0) blocks.queries = blocks.keys;
+  return blocks;
+}
+
+AttentionBlocks last_of_queries(const Attention& a, const AttentionBlocks& blocks) {
+  AttentionBlocks out = blocks;
+  out.queries = rest_rows(a.queries, blocks.queries);
+  return out;
+}
+
 KeyRange keys_seen(const Attention& a, const Index& first, const AttentionBlocks& blocks) {
   const int64_t block = blocks.keys;
-  const Index none = 0, keys = a.keys, last = first + (blocks.queries - 1);
-  KeyRange out{none, Index(a.keys / block * block), keys, a.keys >= block, a.keys % block != 0};
+  const Index none = 0, keys = k::extent(a.keys), last = first + (blocks.queries - 1);
+  KeyRange out{none, k::floordiv(keys, block) * block, keys, a.keys.bound() >= block, ends_within(a.keys, block)};
   if (a.after != Attention::all) {
     out.end = k::minimum(last + (a.after + 1), keys);
     out.whole = k::maximum(k::floordiv(k::minimum(first + (a.after + 1), keys), block), 0) * block;
@@ -175,9 +235,11 @@ KeyRange keys_seen(const Attention& a, const Index& first, const AttentionBlocks
 }
 
 QueryRange queries_seeing(const Attention& a, const Index& first, const AttentionBlocks& blocks) {
-  const int64_t block = blocks.queries, edge = edge_of_queries(blocks).queries;
-  const Index none = 0, queries = a.queries, last = first + (blocks.keys - 1);
-  QueryRange out{none, none, queries, true, false};
+  const int64_t block = blocks.queries, edge = edge_of_queries(a, blocks).queries;
+  const Index none = 0, queries = k::extent(a.queries), last = first + (blocks.keys - 1);
+  QueryRange out{none, none, queries, queries, true, false};
+  if (!blocks.keys_first && ends_within(a.queries, block))
+    out.last = k::floordiv(queries, block) * block, out.any_last = true, out.any_whole = a.queries.bound() >= block;
   if (a.after != Attention::all) {
     out.begin = k::floordiv(k::maximum(first - a.after, 0), edge) * edge;
     out.whole = k::floordiv(k::maximum(last - a.after, 0) + (block - 1), block) * block;
@@ -185,7 +247,7 @@ QueryRange queries_seeing(const Attention& a, const Index& first, const Attentio
   }
   if (a.before == Attention::all) return out;
   out.end = k::minimum(last + (a.before + 1), queries);
-  out.whole = queries, out.any_whole = false, out.any_bounded = true;
+  out.whole = queries, out.last = queries, out.any_whole = out.any_last = false, out.any_bounded = true;
   return out;
 }
 

@@ -17,12 +17,18 @@ inline int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 /// Returns the index of the program along each batch axis.
 std::vector<k::Index> batch_ids(const Attention& a);
 
+/// Returns the grid of programs with a block of queries each, the last axis; and the first query of a program. Of
+/// causal attention the long rows come first.
+k::Grid grid_of_queries(const Attention& a, int64_t block);
+k::Index first_query(const Attention& a, int64_t block);
+
 /// The parameters of a kernel: the buffers of the arrays that it reads and writes, each once.
 class AttentionParams {
  public:
   struct Use {
     const AttentionArray* array;
-    int64_t rows, columns;  // columns 0: an entry a row
+    Dim rows;
+    int64_t columns;  // 0: an entry a row
     bool written = false;
   };
   AttentionParams(const Attention& a, const std::vector<Use>& uses);
@@ -46,22 +52,22 @@ class AttentionFrame {
 
   /// Returns `count` rows from `first` on; zeros where there are none.
   template <class T>
-  k::Tile<T, 2> rows(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
+  k::Tile<T, 2> rows(const AttentionArray& x, const k::Index& first, int64_t count, const Dim& total,
                      int64_t columns) const {
     return k::Tile<T, 2>(
         k::cast(k::load(view(x, total, columns), spans(first, count, columns)), k::detail::dtype_of<T>()));
   }
-  void store(const AttentionArray& x, const k::Index& first, int64_t total, int64_t columns,
+  void store(const AttentionArray& x, const k::Index& first, const Dim& total, int64_t columns,
              const k::Tile<float, 2>& tile) const {
     k::store(view(x, total, columns), spans(first, tile.dim(0), columns), k::cast(tile.any(), x.dtype));
   }
   /// Returns entries of rows, `other` where there are none.
-  k::Tile<float, 1> entries(const AttentionArray& x, const k::Index& first, int64_t count, int64_t total,
+  k::Tile<float, 1> entries(const AttentionArray& x, const k::Index& first, int64_t count, const Dim& total,
                             double other) const;
-  void store_entries(const AttentionArray& x, const k::Index& first, int64_t total,
+  void store_entries(const AttentionArray& x, const k::Index& first, const Dim& total,
                      const k::Tile<float, 1>& values) const;
   /// Returns the view of an array; columns 0: of entries.
-  k::AnyRef view(const AttentionArray& x, int64_t rows, int64_t columns) const;
+  k::AnyRef view(const AttentionArray& x, const Dim& rows, int64_t columns) const;
   /// Returns the subscripts of the batch axes.
   std::vector<k::Span> batch_spans() const;
 
@@ -90,6 +96,8 @@ k::Tile<float, 2> logits_of(const AttentionFrame& frame, const k::Tile<float, 2>
 /// Returns the cotangent of scale · q kᵀ from that of the logits.
 k::Tile<float, 2> cotangent_of(const AttentionFrame& frame, const k::Tile<float, 2>& products,
                                const k::Tile<float, 2>& cotangent, const ScoreBlock& block);
+/// Returns whether the last block of rows may have fewer.
+bool ends_within(const Dim& rows, int64_t block);
 /// Returns whether a query may see no key, or none in the first blocks.
 bool may_hide_rows(const Attention& a);
 
@@ -117,16 +125,11 @@ inline k::Tile<float, 2> of_queries(const k::Tile<float, 1>& entries, bool keys_
   return keys_first ? k::row(entries) : k::col(entries);
 }
 
-/// Returns the blocks of a CPU's loop where some keys are hidden from some queries: square ones leave out most of
-/// those.
-inline AttentionBlocks edge_of_keys(AttentionBlocks blocks) {  // of a loop over keys
-  if (blocks.keys_first && blocks.keys % blocks.queries == 0) blocks.keys = blocks.queries;
-  return blocks;
-}
-inline AttentionBlocks edge_of_queries(AttentionBlocks blocks) {  // of a loop over queries
-  if (!blocks.keys_first && blocks.queries % blocks.keys == 0) blocks.queries = blocks.keys;
-  return blocks;
-}
+/// Returns the blocks of a CPU's loop where some keys are hidden from some queries, or behind the last one: square ones
+/// leave out most of those that are hidden; where none are, one block has the rows that whole ones leave.
+AttentionBlocks edge_of_keys(const Attention& a, AttentionBlocks blocks);            // of a loop over keys
+AttentionBlocks edge_of_queries(const Attention& a, AttentionBlocks blocks);         // of a loop over queries
+AttentionBlocks last_of_queries(const Attention& a, const AttentionBlocks& blocks);  // behind whole blocks of queries
 
 /// The keys that queries `first` to `first + count - 1` see: from `begin` on, all of them up to `whole`, some of them
 /// up to `end`. `begin` and `whole` are multiples of `block`.
@@ -135,11 +138,11 @@ struct KeyRange {
   bool any_whole = false, any_bounded = false;
 };
 KeyRange keys_seen(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
-/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, up to `end`.
-/// `begin` is a multiple of the block at the edge.
+/// The queries that see keys `first` to …: some of their keys from `begin` on, all from `whole` on, by whole blocks up
+/// to `last`, up to `end`. `begin` is a multiple of the block at the edge.
 struct QueryRange {
-  k::Index begin, whole, end;
-  bool any_whole = false, any_bounded = false;
+  k::Index begin, whole, last, end;
+  bool any_whole = false, any_bounded = false, any_last = false;
 };
 QueryRange queries_seeing(const Attention& a, const k::Index& first, const AttentionBlocks& blocks);
 

@@ -86,9 +86,6 @@ struct Machine {
   /// True if a warp has whole rows of a product of 16-bit floats, as wgmma leaves them. Lowering then computes the
   /// epilogue some columns at a time.
   bool whole_rows_of_products() const { return arch == "sm_90a"; }
-  /// True if the attention class (compiler/lower/attention) keeps its tiles in registers. Float32 of static lengths
-  /// runs by the kernels of src/kernels on all CPUs; with 16 vector registers other dtypes do as well.
-  bool holds_attention_tiles() const { return vector_registers >= 32; }
 };
 
 /// Returns machines as their vendors specify them: A100, H100, H200, B200, RTX 4090, L4, and CPUs with AVX2 and

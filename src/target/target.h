@@ -42,6 +42,8 @@ class LibraryCall {
   /// Runs on `operands`. For a DotDesc: A, B, [bias], [residual], [sum], [pre-activation], [scales], C; for a CallDesc:
   /// its inputs, then its outputs; for an AttentionDesc: as it says.
   virtual void run(std::span<void* const> operands) const = 0;
+  /// The same for dynamic lengths; of libraries there are none.
+  virtual void run_with(std::span<void* const> operands, std::span<const int64_t>) const { run(operands); }
   /// Starts preparing what a run needs (machine code, plans) in the background. The compiler calls it once, when the
   /// steps of a program are known; a run prepares what is still missing.
   virtual void begin() const {}

@@ -85,12 +85,12 @@ class HostAttention final : public target::LibraryCall {
   AttentionDesc d_;
 };
 
-/// A CPU without attention kernels of its own, whose library takes every attention of float32.
+/// What is compiled as for a GPU, and runs on the CPU: its library takes every attention of float32.
 class WithLibrary final : public target::Target {
  public:
   WithLibrary() {
     machine_ = target::cpu().machine();
-    machine_.vector_registers = 16;
+    machine_.simt = true;
   }
   std::string fingerprint() const override { return "attention library " + target::cpu().fingerprint(); }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {

@@ -1,4 +1,4 @@
-#include "kernel/sequence.h"
+#include "kernel/derive/sequence.h"
 
 #include <doctest/doctest.h>
 

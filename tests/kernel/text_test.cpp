@@ -15,6 +15,7 @@
 #include "kernel/random_kernel.h"
 #include "kernel/text/fields.h"
 #include "kernel/text/text.h"
+#include "weft/kernel.h"
 
 using namespace weft;
 using namespace weft::kernel;
@@ -217,7 +218,7 @@ TEST_CASE("kernel text: a launch has extents, names and a number of programs") {
                      refs[0], std::vector<k::Span>{{.start = k::program(0), .squeezed = true}, {.whole = true}});
                  k::store(refs[1], std::vector<k::Span>{{.whole = true}}, row);
                });
-  const Launch launch{{{true, {3, 5}}, {true, {5}}}, 3};
+  const Launch launch{.arrays = {{true, {3, 5}, {}}, {true, {5}, {}}}, .symbols = {}, .programs = 3, .count = {}};
   const std::string text = print(program.data().kernel, launch);
   CHECK(text.starts_with("kernel @\"two words\"(p0 x: f32[3,5], p1: inout f32[5]) grid 3 any_size {\n"));
   const ParsedKernel back = parse(text);
@@ -228,6 +229,45 @@ TEST_CASE("kernel text: a launch has extents, names and a number of programs") {
   CHECK(back.launch->programs == 3);
   CHECK(back.launch->arrays[0].dims == std::vector<int64_t>{3, 5});
   CHECK(back.launch->arrays[1].read);
+}
+
+TEST_CASE("kernel text: extents and the number of programs may be expressions of symbols") {
+  const Symbol* const n = symbol("a length", 64);
+  const k::Program program = k::trace_with(
+      "ragged", {{k::Use::in_out, float32, {64, 3}, {}, {n, nullptr}}},
+      [](std::span<const k::AnyRef> r) {
+        return k::Grid{k::cdiv(k::InOut<float, 2>(r[0]).extent(0), 8), 2};
+      },
+      [](std::span<const k::AnyRef> r) {
+        const k::InOut<float, 2> x(r[0]);
+        x(k::block(k::program_id(0), 8), 1) = 0.0f;
+      });
+  const Launch launch{.arrays = {{true, {64, 3}, {0, -1}}},
+                      .symbols = {{"a length", 64}},
+                      .programs = 16,
+                      .count = program.data().count};
+  const std::string text = print(program.data().kernel, launch);
+  CHECK(
+      text.starts_with("kernel @ragged(p0: inout f32[s0,3]; s0 \"a length\" bound(64)) grid "
+                       "mul(floordiv(add(s0, 7), 8), 2) most 16 any_size {\n"));
+  const ParsedKernel back = parse(text);
+  CHECK(digest(back.kernel) == digest(program.data().kernel));
+  REQUIRE(back.launch);
+  CHECK(back.launch->count == launch.count);
+  CHECK(back.launch->count.value(std::vector<int64_t>{9}) == 4);
+  CHECK(back.launch->programs == 16);
+  CHECK(back.launch->arrays[0].dims == std::vector<int64_t>{64, 3});
+  CHECK(back.launch->arrays[0].symbols == std::vector<int32_t>{0, -1});
+  CHECK(back.launch->symbols[0].name == "a length");
+  CHECK(print(back.kernel, *back.launch) == text);
+
+  const auto of = [](const std::string& head) { return "kernel @k(p0: out f32[s0]" + head + " {\n}"; };
+  refuses(of(") grid 1"), "1:33: an extent is s0, and there is no such symbol");
+  refuses(of("; s0) grid 1"), "the symbol has no name: write one");
+  refuses(of("; s0 n bound(0)) grid 1"), "the largest value of a symbol is 0");
+  refuses(of("; s0 n bound(4)) grid s1 most 4"), "s1 is no symbol and no operator of lengths");
+  refuses(of("; s0 n bound(4)) grid div(s0, 2) most 4"), "div is no symbol and no operator of lengths");
+  refuses(of("; s0 n bound(4)) grid s0"), "\"most\" is missing");
 }
 
 TEST_CASE("kernel text: mistakes are named with line and column") {

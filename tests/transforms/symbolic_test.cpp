@@ -27,6 +27,11 @@ std::vector<Named> functions() {
       {"softmax across", of_x([](const array& x) { return softmax(x, 1); })},
       {"logsumexp", of_x([](const array& x) { return logsumexp(x, 0); })},
       {"layer_norm", of_x([](const array& x) { return fast::layer_norm(x, std::nullopt, std::nullopt, 1e-5f); })},
+      {"all of it", of_x([](const array& x) { return reshape(sum(x) + max(cumsum(x, 0)), {1}); })},
+      {"all of several axes", of_x([](const array& x) {
+         const array y = stack({x, x * 2.0f, exp(x)}, 0);  // (3, n, 4)
+         return sum(transpose(y, {0, 2, 1}), {0, 1, 2}, true) + sum(y, {0, 1}, true) + max(y, {1, 2}, true);
+       })},
       {"sums and products", of_x([](const array& x) { return sum(x, 0) + max(x, 0) + min(x, 0); })},
       {"matmul", of_x([w](const array& x) { return matmul(tanh(matmul(x, w)), transpose(w)); })},
       {"matmul over the length", of_x([](const array& x) { return matmul(transpose(x), x); })},

@@ -18,6 +18,7 @@
 
 #include "weft/api.h"
 #include "weft/dtype.h"
+#include "weft/shape.h"
 
 namespace weft::k {
 
@@ -97,16 +98,19 @@ class WEFT_API Cell {
 /// How a kernel uses an array.
 enum class Use : uint8_t { in, out, in_out };
 
-/// An array that a kernel takes: row-major, with extents that are known when it is traced.
+/// An array that a kernel takes: row-major. An extent is known when it is traced, or is a run-time scalar: a symbol, in
+/// memory at its bound.
 struct Param {
   /// How the kernel uses it.
   Use use = Use::in;
   /// The dtype of its elements.
   Dtype dtype = float32;
-  /// Its extents.
+  /// Its extents; of symbols the bounds.
   std::vector<int64_t> dims;
   /// Its name in messages and prints; empty: "p0", "p1", ….
   std::string name = {};
+  /// The symbol of each extent, null of one that is a number; empty: all are numbers.
+  std::vector<const Symbol*> symbols = {};
 };
 
 /// A reference to an array of a kernel, or to a view of it: axis k of the view has dims[k] elements, strides[k] apart.
@@ -119,9 +123,22 @@ struct WEFT_API AnyRef {
   Dtype dtype = float32;
   /// The element at which the view begins.
   int64_t offset = 0;
-  /// Its extents, and the elements between neighbours along each axis.
+  /// Its extents, and the elements between neighbours along each axis. Of an extent that is a run-time scalar, dims has
+  /// the largest.
   std::vector<int64_t> dims, strides;
+  /// The run-time scalar of each extent, none of one that is a number; empty: all are numbers.
+  std::vector<Any> extents = {};
 
+  /// Returns whether the extent of an axis is a run-time scalar.
+  bool is_symbolic(size_t axis) const { return axis < extents.size() && extents[axis]; }
+  /// Returns the extent of an axis, -1 being the last one. Throws where it is a run-time scalar.
+  int64_t dim(int axis, Line at = Line::here()) const;
+  /// Returns the extent of an axis, which may be a run-time scalar, as an int64 scalar.
+  Any extent(int axis, Line at = Line::here()) const;
+  /// Returns the extent of an axis, of a run-time scalar the largest.
+  int64_t bound(int axis, Line at = Line::here()) const;
+  /// Returns the view whose axis ends at `extent`, an int64 scalar from 0 to its bound: what lies behind is outside.
+  AnyRef limit(int axis, const Any& extent, Line at = Line::here()) const;
   /// Returns the view with its axes in another order: axis k is axis axes[k].
   AnyRef permute(const std::vector<int>& axes, Line at = Line::here()) const;
   /// Returns the view with another shape, by NumPy's rule: what repeats has stride 0.
@@ -191,13 +208,19 @@ WEFT_API Any atomic(std::string_view op, const AnyRef& ref, std::span<const Span
 WEFT_API Any compare_exchange(const AnyRef& ref, std::span<const Any> position, const Any& expected, const Any& value,
                               const Any& mask = {}, Ordering how = {}, Line at = Line::here());
 
+/// Returns the value of a symbol, an int64 scalar from 1 to its bound: a dynamic length, whether or not an axis of the
+/// kernel's arrays has it.
+WEFT_API Any value_of(const Symbol* symbol, Line at = Line::here());
+
 /// Returns a scratch buffer of each program, not initialised.
 WEFT_API AnyRef scratch(Dtype dtype, const std::vector<int64_t>& dims, Line at = Line::here());
 
 /// Returns the number of this program along an axis of the grid.
 WEFT_API Any program(int axis, Line at = Line::here());
-/// Returns the number of programs along an axis of the grid.
+/// Returns the number of programs along an axis of the grid. Throws where it is a run-time scalar.
 WEFT_API int64_t num_programs(int axis, Line at = Line::here());
+/// Returns the number of programs along an axis of the grid, which may be a run-time scalar.
+WEFT_API Any programs_along(int axis, Line at = Line::here());
 
 /// Returns a tile that a number fills.
 WEFT_API Any constant(Dtype dtype, Scalar number, const std::vector<int64_t>& dims = {}, Line at = Line::here());
@@ -279,12 +302,19 @@ WEFT_API std::pair<Any, Any> swizzle2d(const Any& i, const Any& j, int64_t m, in
 enum class Order : uint8_t { parallel, sequential, ordered, cluster };
 /// One axis of a grid.
 struct GridAxis {
-  /// The number of programs.
+  /// The number of programs; of a run-time scalar the largest, once the kernel is traced.
   int64_t extent = 1;
   /// How they run.
   Order order = Order::parallel;
+  /// The number of programs as a run-time scalar, an expression of extents of arrays; none: `extent`.
+  Any count = {};
   template <std::integral T>
   constexpr GridAxis(T n, Order how = Order::parallel) : extent(static_cast<int64_t>(n)), order(how) {}
+  GridAxis(const Any& n, Order how = Order::parallel) : order(how), count(n) {}
+  template <class Index>
+  requires std::convertible_to<decltype(std::declval<const Index&>().any()), Any> GridAxis(const Index& n,
+                                                                                           Order how = Order::parallel)
+      : GridAxis(Any(n.any()), how) {}
 };
 /// Programs of a launch: row-major, the last axis fastest.
 using Grid = std::vector<GridAxis>;
@@ -298,14 +328,18 @@ class WEFT_API Program {
   const std::string& name() const;
   /// Returns the arrays that the kernel takes.
   const std::vector<Param>& params() const;
-  /// Returns the number of independent programs: those along parallel axes.
+  /// Returns the number of independent programs, those along parallel axes: the largest that extents give.
   int64_t programs() const;
+  /// Returns the number of independent programs for values of the symbols.
+  int64_t programs(std::span<const int64_t> extents) const;
+  /// Returns the symbols of run-time extents, in the order in which values are given for them.
+  const std::vector<const Symbol*>& symbols() const;
   /// Returns the tile IR as text.
   std::string to_string() const;
   /// Runs the kernel in the interpreter on row-major host memory, one pointer for each parameter. It reports accesses
   /// outside of arrays, programs that interfere, values that were never written and conditions of `assert_`, with the
-  /// user's line, as std::runtime_error.
-  void interpret(std::span<void* const> arrays) const;
+  /// user's line, as std::runtime_error. `extents`: a value for each of `symbols`; the arrays have room for the bounds.
+  void interpret(std::span<void* const> arrays, std::span<const int64_t> extents = {}) const;
   /// Returns the traced kernel, for the library itself.
   const Data& data() const { return *data_; }
 
@@ -316,5 +350,9 @@ class WEFT_API Program {
 /// Traces a kernel: `body` is called once, on this thread, with a reference to each array.
 WEFT_API Program trace(const std::string& name, std::vector<Param> params, const Grid& grid,
                        const std::function<void(std::span<const AnyRef>)>& body);
+/// Traces a kernel whose grid is a function of its arrays, so that it may depend on run-time extents.
+WEFT_API Program trace_with(const std::string& name, std::vector<Param> params,
+                            const std::function<Grid(std::span<const AnyRef>)>& grid,
+                            const std::function<void(std::span<const AnyRef>)>& body);
 
 }  // namespace weft::k

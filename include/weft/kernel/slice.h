@@ -203,8 +203,13 @@ class Ref {
   explicit Ref(AnyRef ref) : ref_(std::move(ref)) {}
   /// Returns the reference without types.
   const AnyRef& any() const { return ref_; }
-  /// Returns the extent of an axis; -1 is the last one.
-  int64_t dim(int axis, Line at = Line::here()) const { return ref_.dims[detail::axis_of("dim", ref_.dims, axis, at)]; }
+  /// Returns the extent of an axis, a number while the kernel is traced; -1 is the last one. Throws where it is a
+  /// run-time scalar.
+  int64_t dim(int axis, Line at = Line::here()) const { return ref_.dim(axis, at); }
+  /// Returns the extent of an axis as a value: of a number a constant, of a symbolic length the run-time scalar.
+  Index extent(int axis, Line at = Line::here()) const { return Index(ref_.extent(axis, at)); }
+  /// Returns the largest extent that an axis may have, for which its memory is laid out: of a number the number.
+  int64_t bound(int axis, Line at = Line::here()) const { return ref_.bound(axis, at); }
 
   /// Returns a slice: for each axis ds(start, size), all, or one index, which drops the axis.
   template <detail::subscript... S>
@@ -217,6 +222,11 @@ class Ref {
   Ref permute(const int (&axes)[N], Line at = Line::here()) const {
     static_assert(static_cast<int>(N) == R, "permute names each axis of the array once");
     return Ref(ref_.permute({axes, axes + N}, at));
+  }
+  /// Returns the view whose axis ends at `extent`, from 0 to its bound: what lies behind loads as what lies outside,
+  /// and is not stored.
+  Ref limit(int axis, const Index& extent, Line at = Line::here()) const {
+    return Ref(ref_.limit(axis, extent.any(), at));
   }
   /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>
@@ -249,6 +259,10 @@ struct In : Ref<T, R> {
   template <size_t N>
   In permute(const int (&axes)[N], Line at = Line::here()) const {
     return In(Ref<T, R>::permute(axes, at).any());
+  }
+  /// Returns the view whose axis ends at `extent`, which is only read.
+  In limit(int axis, const Index& extent, Line at = Line::here()) const {
+    return In(Ref<T, R>::limit(axis, extent, at).any());
   }
   /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>

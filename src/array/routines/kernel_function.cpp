@@ -75,9 +75,6 @@ void check_arguments(const Definition& d, const std::vector<array>& inputs) {
     if (given.dtype() != a.dtype || given.ndim() != static_cast<size_t>(a.rank))
       refuse(d, fmt::format("argument {} must be {} with {} axes, got {}{}", k, dtype_name(a.dtype), a.rank,
                             weft::detail::describe(given), given.dtype() == a.dtype ? "" : ": convert it with astype"));
-    if (!is_static(given.shape()))
-      refuse(d, fmt::format("argument {}, {}, has a symbolic length: kernels are traced for fixed shapes", k,
-                            weft::detail::describe(given)));
   }
   if (next != inputs.size()) refuse(d, fmt::format("takes {} arrays, got {}", next, inputs.size()));
 }
@@ -96,7 +93,7 @@ std::vector<Shape> output_shapes(const Definition& d, const std::vector<array>& 
   for (const ArrayType& a : d.arrays) {
     if (a.use != Use::out) continue;
     const Shape& shape = shapes[next++];
-    if (shape.size() != static_cast<size_t>(a.rank) || !is_static(shape))
+    if (shape.size() != static_cast<size_t>(a.rank))
       refuse(d, fmt::format("result {} has {} axes, its shape would be {}: give shapes by .outputs", next - 1, a.rank,
                             weft::to_string(shape)));
   }
@@ -120,7 +117,7 @@ namespace {
 /// Returns whether a call stores nothing: it has no programs, or its results no elements. Its function may then make no
 /// sense (tiles without elements), and is not called.
 bool stores_nothing(const Definition& d, const std::vector<Shape>& shapes, const Grid& grid) {
-  const auto none = [](const GridAxis& axis) { return axis.extent == 0; };
+  const auto none = [](const GridAxis& axis) { return axis.extent == 0 && !axis.count; };
   bool empty = true;
   for (size_t k = 0; k < shapes.size(); ++k)
     if (d.arrays[k].use != Use::in && num_elements(shapes[k]) > 0) empty = false;
@@ -146,22 +143,27 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
                     const AnyConfig& config) {
   if (!d.grid) refuse(d, "has no grid: give one by .grid");
   std::vector<Param> params;
-  std::vector<AnyRef> refs;
   for (size_t k = 0; k < shapes.size(); ++k) {
-    const std::vector<int64_t> dims(shapes[k].begin(), shapes[k].end());
-    params.push_back({d.arrays[k].use, d.arrays[k].dtype, dims});
-    refs.push_back({static_cast<int32_t>(k), 0, d.arrays[k].dtype, 0, dims, strides[k]});
+    Param& p = params.emplace_back(Param{d.arrays[k].use, d.arrays[k].dtype, {}});
+    for (const Dim& extent : shapes[k]) p.dims.push_back(extent.bound()), p.symbols.push_back(extent.symbol());
+    if (is_static(shapes[k])) p.symbols.clear();
   }
   check_launch(d, config.launch);
-  Grid grid = d.grid(refs, config.value.get());
-  const bool nothing = stores_nothing(d, shapes, grid);
-  if (nothing) grid = {0};
-  const Program program = k::trace(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
+  const auto strided = [&](std::span<const AnyRef> arrays) {
+    std::vector<AnyRef> out(arrays.begin(), arrays.end());
+    for (size_t k = 0; k < out.size(); ++k) out[k].strides = strides[k];
+    return out;
+  };
+  bool nothing = false;
+  const auto grid = [&](std::span<const AnyRef> arrays) {
+    const Grid chosen = d.grid(strided(arrays), config.value.get());
+    nothing = stores_nothing(d, shapes, chosen);
+    return nothing ? Grid{0} : chosen;
+  };
+  const Program program = k::trace_with(d.name, std::move(params), grid, [&](std::span<const AnyRef> arrays) {
     if (nothing) return;
-    std::vector<AnyRef> strided(arrays.begin(), arrays.end());
-    for (size_t k = 0; k < strided.size(); ++k) strided[k].strides = strides[k];
     raster_programs(d.name, config.steps);
-    d.body(strided, config.value.get());
+    d.body(strided(arrays), config.value.get());
   });
   if (config.launch == LaunchOptions{} && config.steps.empty()) return program;
   auto data = std::make_shared<Program::Data>(program.data());

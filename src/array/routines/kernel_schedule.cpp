@@ -58,6 +58,10 @@ void raster_programs(const std::string& name, const Steps& steps) {
     const size_t n = t.grid.size();
     if (n < 2 || t.grid[n - 1].order != Order::parallel || t.grid[n - 2].order != Order::parallel)
       refuse_step(name, step, "the grid does not end in two parallel axes, the rows and the columns of its tiles");
+    if (t.grid[n - 1].count || t.grid[n - 2].count)
+      refuse_step(name, step,
+                  "the number of programs along the last two axes is known at run time alone: leave it out, or give "
+                  "the kernel fixed lengths");
     const int columns = static_cast<int>(n) - 1;
     const auto [i, j] =
         swizzle2d(program(columns - 1), program(columns), t.grid[n - 2].extent, t.grid[n - 1].extent, step.numbers[0]);

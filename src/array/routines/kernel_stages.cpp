@@ -52,12 +52,15 @@ std::string stage_text(const graph::KernelProgram& program, std::string_view sta
 }
 
 std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program) {
-  graph::KernelProgram out{program.data().kernel, {}, program.programs()};
+  graph::KernelProgram out{program.data().kernel, {}, program.programs(), program.data().count, program.symbols()};
   for (const k::Param& p : program.params()) {
     const graph::KernelUse use = p.use == k::Use::in    ? graph::KernelUse::in
                                  : p.use == k::Use::out ? graph::KernelUse::out
                                                         : graph::KernelUse::in_out;
-    out.arrays.push_back({use, {Shape(p.dims.begin(), p.dims.end()), p.dtype}});
+    Shape shape(p.dims.begin(), p.dims.end());
+    for (size_t axis = 0; axis < p.symbols.size(); ++axis)
+      if (p.symbols[axis]) shape[axis] = p.symbols[axis];
+    out.arrays.push_back({use, {std::move(shape), p.dtype}});
   }
   return graph::kernel_program(std::move(out));
 }
@@ -100,21 +103,23 @@ class CallMemory {
 k::Program traced_program(const graph::KernelProgram& program) {
   auto data = std::make_shared<k::Program::Data>();
   data->kernel = program.kernel;
-  data->programs = program.grid;
+  data->programs = program.grid, data->count = program.count, data->symbols = program.symbols;
   for (size_t k = 0; k < program.arrays.size(); ++k) {
     const graph::KernelArray& a = program.arrays[k];
     const k::Use use = a.use == graph::KernelUse::in    ? k::Use::in
                        : a.use == graph::KernelUse::out ? k::Use::out
                                                         : k::Use::in_out;
-    data->params.push_back(
-        {use, a.type.dtype, {a.type.shape.begin(), a.type.shape.end()}, program.kernel.params[k].name});
+    k::Param& param = data->params.emplace_back(k::Param{use, a.type.dtype, {}, program.kernel.params[k].name});
+    for (const Dim& d : a.type.shape) param.dims.push_back(d.bound());
+    if (is_static(a.type.shape)) continue;
+    for (const Dim& d : a.type.shape) param.symbols.push_back(d.is_static() ? nullptr : d.symbol());
   }
   return k::Program(std::move(data));
 }
 
 std::vector<array> interpreted(const graph::KernelProgram& program, const std::vector<array>& inputs) {
   CallMemory memory(program, inputs);
-  traced_program(program).interpret(memory.pointers());
+  traced_program(program).interpret(memory.pointers(), graph::bounds_of(program));
   return memory.results();
 }
 

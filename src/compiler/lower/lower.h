@@ -7,7 +7,7 @@
 //               norm gradients)
 //   transposed  maps that read across rows: tiles are transposed in registers
 //   dot         matmuls by generated code, for what no library takes
-//   attention   softmax attention, forward and backward
+//   attention   softmax attention by the kernels of src/kernels; of one query by a class of its own
 //   cumulative  an axis reduced up to each of its elements; one program a row, or a panel of rows
 //   scatter     updates in order onto a copy of the operand; programs divide the slice among them
 //   sorted scatter  rows that are added where sorted ids say; programs divide the ids among them
@@ -20,6 +20,7 @@
 
 #include "compiler/ir/grouping.h"
 #include "compiler/schedule/rows.h"
+#include "kernel/length.h"
 #include "kernel/routines/routine.h"
 #include "kernel/tile.h"
 #include "target/target.h"
@@ -44,8 +45,9 @@ struct Lowered {
   kernel::Kernel kernel;
   std::vector<NodeId> params;  // for each kernel parameter, the node whose buffer it is
   std::vector<SymbolArgument> symbols;
-  int64_t grid = 0;
-  double work = 0;  // basic operations plus bytes, to decide whether to use more than one thread
+  int64_t grid = 0;           // programs, at most
+  kernel::Length count = {};  // of programs, where it depends on the kernel's symbols
+  double work = 0;            // basic operations plus bytes, to decide whether to use more than one thread
   // For maps of any length (their only symbol is the length): elements of a program.
   int64_t block = 0;
   // For rows groups: results have equal bits if this is equal; 0 without reductions.
@@ -55,7 +57,8 @@ struct Lowered {
 /// A group as several kernels with scratch between them.
 struct LoweredRoutine {
   kernel::Routine routine;
-  std::vector<NodeId> operands;  // the nodes whose buffers the routine's operands are
+  std::vector<NodeId> operands;        // the nodes whose buffers the routine's operands are
+  std::vector<const Symbol*> lengths;  // that it takes
 };
 /// Returns kernels that run one after the other. Parameters of no node are one buffer of `scratch_bytes`.
 LoweredRoutine routine_of(std::vector<Lowered> kernels, int64_t scratch_bytes);
@@ -80,8 +83,6 @@ Lowered lower_cumulative(const LowerContext& cx, const Group& group);
 Lowered lower_dot(const LowerContext& cx, const Group& group, const std::optional<Schedule>& schedule = {});
 /// Returns how a kernel is launched by its schedule.
 kernel::LaunchOptions launch_of(const Staging& staging);
-/// Lowers attention: forward, or backward where the region is the derivative.
-Lowered lower_attention(const LowerContext& cx, const Group& group);
 /// Lowers attention, by a schedule or as the rules say, or its derivative, to the kernels of src/kernels
 /// (takes_tiled_attention).
 LoweredRoutine lower_tiled_attention(const LowerContext& cx, const Group& group, const Numerics& numerics,
@@ -101,7 +102,6 @@ LoweredRoutine lower_table_scatter(const LowerContext& cx, const Group& group);
 /// Lowers maps that read an operand across its rows, through transposed tiles. Returns nothing for other groups.
 std::optional<Lowered> lower_transposed(const LowerContext& cx, Group& group);
 /// Lowers attention of one query (decode), for GPUs.
-Lowered lower_attention_row(const LowerContext& cx, Group& group);
-Lowered lower_attention_vjp(const LowerContext& cx, Group& group);
+Lowered lower_single_query(const LowerContext& cx, const Group& group);
 
 }  // namespace weft::compiler

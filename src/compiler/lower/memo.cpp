@@ -179,11 +179,11 @@ Lowering LoweringMemo::dot(const LowerContext& cx, const Group& group, const std
   return insert(key.digest(), key.owners(), lower_dot(cx, group, schedule));
 }
 
-Lowering LoweringMemo::attention(const LowerContext& cx, const Group& group) {
+Lowering LoweringMemo::single_query(const LowerContext& cx, const Group& group) {
   PlanKey key(cx, group.kind);
   key.attention(group.attention);
   if (std::optional<Lowering> known = find(key.digest(), key.owners())) return *known;
-  return insert(key.digest(), key.owners(), lower_attention(cx, group));
+  return insert(key.digest(), key.owners(), lower_single_query(cx, group));
 }
 
 }  // namespace weft::compiler

@@ -24,7 +24,7 @@ class LoweringMemo {
                                const std::optional<Schedule>& schedule = {});
   Lowering dot(const LowerContext& cx, const Group& group,
                const std::optional<Schedule>& schedule = {});  // by generated code
-  Lowering attention(const LowerContext& cx, const Group& group);
+  Lowering single_query(const LowerContext& cx, const Group& group);
 
  private:
   struct Entry {

@@ -16,7 +16,14 @@ LoweredRoutine routine_of(std::vector<Lowered> kernels, int64_t scratch_bytes) {
     std::vector<int> buffers;  // the scratch follows the operands
     for (const NodeId node : lowered.params)
       buffers.push_back(static_cast<int>(node >= 0 ? position(node) - out.operands.begin() : std::ssize(out.operands)));
-    out.routine.launches.push_back({out.routine.kernels.size(), std::move(buffers), {}, lowered.grid});
+    kernel::Routine::Launch launch{out.routine.kernels.size(), std::move(buffers), {}, lowered.grid};
+    launch.count = lowered.count;
+    for (const SymbolArgument& argument : lowered.symbols) {
+      const auto found = std::find(out.lengths.begin(), out.lengths.end(), argument.symbol);
+      launch.lengths.push_back(static_cast<size_t>(found - out.lengths.begin()));
+      if (found == out.lengths.end()) out.lengths.push_back(argument.symbol);
+    }
+    out.routine.launches.push_back(std::move(launch));
     out.routine.kernels.push_back(std::move(lowered.kernel));
   }
   return out;

@@ -56,7 +56,7 @@ bool StepMaker::call_attention(GroupId g) {
   return true;
 }
 
-/// Adds the step of attention by the kernels of GPUs.
+/// Adds the step of attention by the kernels of src/kernels.
 bool StepMaker::launch_attention(GroupId g) {
   if (!takes_tiled_attention(grouping_.groups[g].attention, target_.machine(), policy_.numerics)) return false;
   const AttentionPlan& plan = grouping_.groups[g].attention;
@@ -132,6 +132,19 @@ void check_order(const kernel::Kernel& kernel) {
                   at.line > 0 ? fmt::format("{}:{}: ", at.file, at.line) : "", dtype_name(inst->type.dtype)));
 }
 
+/// Returns a launch whose programs run `count` of those given, one after another.
+Lowered joined(Lowered lowered, int64_t count) {
+  using kernel::Length, kernel::ScalarOp;
+  const Length programs = lowered.count ? lowered.count : Length::number(lowered.grid);
+  lowered.kernel = kernel::with_joined_programs(lowered.kernel, count, programs);
+  lowered.grid = (lowered.grid + count - 1) / count;
+  if (lowered.count)
+    lowered.count =
+        Length::apply(ScalarOp::floordiv, Length::apply(ScalarOp::add, lowered.count, Length::number(count - 1)),
+                      Length::number(count));
+  return lowered;
+}
+
 }  // namespace
 
 /// Adds the launch of a user's kernel. In-out arrays hold what they begin as already; one whose result nobody reads has
@@ -140,7 +153,8 @@ void StepMaker::launch_kernel(GroupId g) {
   const CallPlan& plan = grouping_.groups[g].call;
   const graph::KernelProgram& program = tuned_.kernels[g] ? *tuned_.kernels[g] : *plan.kernel;
   if (policy_.numerics.deterministic) check_order(program.kernel);
-  Lowered lowered{program.kernel, {}, {}, program.grid, program.work.operations + program.work.products};
+  Lowered lowered{program.kernel, {}, {}, program.grid, program.count, program.work.operations + program.work.products};
+  for (const Symbol* s : program.symbols) lowered.symbols.push_back({0, s});
   if (const std::string& config = tuned_.variants[g].config; !config.empty()) lowered.kernel.name += ' ' + config;
   size_t next_operand = 0, next_result = 0;
   for (const graph::KernelArray& array : program.arrays) {
@@ -160,8 +174,7 @@ void StepMaker::launch_kernel(GroupId g) {
   }
   if (!target_.machine().simt)
     if (const int64_t count = kernel::programs_to_join(lowered.kernel, lowered.grid); count > 1) {
-      lowered.kernel = kernel::with_joined_programs(lowered.kernel, count, lowered.grid);
-      lowered.grid = (lowered.grid + count - 1) / count;
+      lowered = joined(std::move(lowered), count);
     }
   lower_launch(g, alone(std::move(lowered)));
 }
@@ -208,6 +221,7 @@ void StepMaker::add_routine(GroupId g, LoweredRoutine lowered, std::string name)
   step.name = name.empty() ? lowered.routine.kernels[0].name : std::move(name);
   step.kind = Step::Kind::library;
   step.nodes.push_back(std::move(lowered.operands));
+  step.lengths = std::move(lowered.lengths);
   for (const int64_t bytes : lowered.routine.scratch) step.nodes[0].push_back(scratch(bytes));
   step.call = kernel_sequence(std::move(lowered.routine), target_);
   add(g, std::move(step));

@@ -18,11 +18,17 @@ class KernelSequence final : public target::LibraryCall {
   std::string name() const override { return fmt::format("generated, {} kernels", routine_.launches.size()); }
   void begin() const override { code(); }
 
-  void run(std::span<void* const> operands) const override {
+  void run(std::span<void* const> operands) const override { run_with(operands, {}); }
+
+  void run_with(std::span<void* const> operands, std::span<const int64_t> lengths) const override {
     for (const kernel::Routine::Launch& launch : routine_.launches) {
       std::vector<void*> buffers;
       for (const int b : launch.buffers) buffers.push_back(operands[static_cast<size_t>(b)]);
-      const target::Segment segment{buffers, launch.symbols, launch.grid};
+      std::vector<int64_t> symbols = launch.symbols;
+      for (const size_t k : launch.lengths) symbols.push_back(lengths[k]);
+      const int64_t grid = launch.count ? launch.count.value(symbols) : launch.grid;
+      if (grid < 1) continue;
+      const target::Segment segment{buffers, symbols, grid};
       code()[launch.kernel]->run(std::span(&segment, 1), work_of_launch);
     }
   }

@@ -19,7 +19,7 @@ void StepMaker::lower_launch(GroupId g, const Lowering& lowering) {
   step.work = lowering.code->work;
   step.of_user = grouping_.groups[g].kind == Group::Kind::call;
   step.nodes.push_back(lowering.params);
-  step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid});
+  step.segments.push_back({{}, lowering.code->symbols, lowering.code->grid, lowering.code->count});
   const auto [it, fresh] = kernel_ids_.try_emplace(lowering.digest, plan_.kernels.size());
   step.kernel = it->second;
   if (fresh) {
@@ -84,8 +84,8 @@ void StepMaker::lower(GroupId g) {
     if (const NodeId from = ordering_.copied_from[root.node]; from >= 0) copy(owner(from), owner(root.node));
   if (group.kind == Group::Kind::call) return group.call.kernel ? launch_kernel(g) : call_routine(g);
   if (group.kind == Group::Kind::attention) {
-    if (group.attention.cache >= 0) return lower_launch(g, alone(lower_attention(cx, group)));
-    if (!call_attention(g) && !launch_attention(g)) lower_launch(g, memo_.attention(cx, group));
+    if (group.attention.cache >= 0) return lower_launch(g, alone(lower_single_query(cx, group)));
+    if (!call_attention(g) && !launch_attention(g)) lower_launch(g, memo_.single_query(cx, group));
     return;
   }
   if (group.kind == Group::Kind::cumulative) return lower_launch(g, alone(lower_cumulative(cx, group)));

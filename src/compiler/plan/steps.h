@@ -31,7 +31,8 @@ struct Traffic {
 struct StepSegment {
   std::vector<Location> buffers;  // set by allocate
   std::vector<SymbolArgument> symbols;
-  int64_t grid = 0;
+  int64_t grid = 0;           // programs, at most
+  kernel::Length count = {};  // of programs, where it depends on the symbols
 };
 
 struct Step {
@@ -44,6 +45,7 @@ struct Step {
   LaunchWork cost;       // bytes and operations of all segments, for reports
   std::string what;      // for people: "max sub exp sum div -> f32(64,64)"
   std::shared_ptr<const target::LibraryCall> call;
+  std::vector<const Symbol*> lengths;      // that the call takes
   std::shared_ptr<const Nested> program;   // nested: control flow
   std::vector<Location> operands;          // library, nested: as target::LibraryCall::run takes them; copy: from, to.
                                            // Set by allocate

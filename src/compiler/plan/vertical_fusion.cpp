@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compiler/plan/passes.h"
-#include "kernel/sequence.h"
+#include "kernel/derive/sequence.h"
 
 namespace weft::compiler {
 

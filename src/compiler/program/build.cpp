@@ -490,7 +490,7 @@ void CompiledProgram::Runner::execute_recorded(size_t k) {
 void CompiledProgram::Runner::execute(const Step& step) {
   runtime::Counters& counters = runtime::counters();
   auto& [values, pointers, segments] = arguments_;
-  pointers.clear();
+  pointers.clear(), values.clear();
   if (step.kind == Step::Kind::copy) {
     copy(address(step.operands[1]), address(step.operands[0]), static_cast<size_t>(step.bytes));
     ++counters.copies;
@@ -503,11 +503,11 @@ void CompiledProgram::Runner::execute(const Step& step) {
                              [this](const Symbol* s) { return value(s); });
   }
   if (step.kind == Step::Kind::library) {
-    step.call->run(pointers);
+    for (const Symbol* s : step.lengths) values.push_back(value(s));
+    step.call->run_with(pointers, values);
     ++counters.library_calls;
     return;
   }
-  values.clear();
   segments.clear();
   for (const StepSegment& s : step.segments) {
     for (const Location& location : s.buffers) pointers.push_back(address(location));
@@ -516,11 +516,13 @@ void CompiledProgram::Runner::execute(const Step& step) {
   }
   size_t p = 0, v = 0;
   for (const StepSegment& s : step.segments) {
-    segments.push_back({std::span<void* const>(pointers.data() + p, s.buffers.size()),
-                        std::span<const int64_t>(values.data() + v, s.symbols.size()), s.grid});
+    const std::span<const int64_t> own(values.data() + v, s.symbols.size());
+    const int64_t grid = s.count ? std::clamp<int64_t>(s.count.value(own), 0, s.grid) : s.grid;
+    if (grid > 0) segments.push_back({std::span<void* const>(pointers.data() + p, s.buffers.size()), own, grid});
     p += s.buffers.size();
     v += s.symbols.size();
   }
+  if (segments.empty()) return;  // lengths for which there are no programs
   program_.executables_[step.kernel]->run(segments, step.work);
   ++counters.kernel_launches;
 }

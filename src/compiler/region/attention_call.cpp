@@ -133,11 +133,8 @@ bool library_takes_attention(const graph::Node& region, const target::Target& ta
   return call && target.attention(call->desc) != nullptr;
 }
 
-bool has_attention_class(const target::Target& target) { return target.machine().holds_attention_tiles(); }
-
 bool keeps_attention(const graph::Node& region, const target::Target& target, const Policy& policy) {
-  return (has_attention_class(target) && takes_attention(region)) ||
-         (target.machine().simt && takes_single_query(region)) ||
+  return (target.machine().simt && takes_single_query(region)) ||
          takes_tiled_attention(region, target.machine(), policy.numerics) ||
          (policy.libraries && library_takes_attention(region, target, policy.numerics));
 }

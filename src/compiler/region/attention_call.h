@@ -27,10 +27,8 @@ std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Num
 /// Returns whether the target's library would take the region with its arrays in their usual layout. Other regions are
 /// inlined.
 bool library_takes_attention(const graph::Node& region, const target::Target& target, const Numerics& numerics);
-/// Returns whether the target has kernels of the attention class.
-bool has_attention_class(const target::Target& target);
-/// Returns whether the region is attention that is computed whole: by the attention class, by the class for one row of
-/// queries, by the kernels of GPUs, or by a library. Other regions are inlined.
+/// Returns whether the region is attention that is computed whole: by the kernels of src/kernels, by the class for one
+/// query, or by a library. Other regions are inlined.
 bool keeps_attention(const graph::Node& region, const target::Target& target, const Policy& policy);
 /// Adds a copy of each operand of attention with several queries whose rows are not contiguous in memory: one for all
 /// calls and results that read it. The logsumexp needs none.

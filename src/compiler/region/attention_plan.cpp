@@ -44,9 +44,13 @@ bool counts_keys(const graph::Node& region) {
 
 }  // namespace
 
+namespace {
+
 bool takes_attention(const graph::Node& region) {
   return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region);
 }
+
+}  // namespace
 
 bool takes_single_query(const graph::Node& region) {
   if (!has_fitting_heads(region)) return false;
@@ -56,24 +60,20 @@ bool takes_single_query(const graph::Node& region) {
 
 namespace {
 
-/// Returns whether attention of a dtype runs by the kernels of src/kernels: on tensor cores, and on CPUs, where those
-/// of lower/attention are faster for 16-bit floats if they are there.
+/// Returns whether attention of a dtype runs by the kernels of src/kernels: on CPUs, and on tensor cores.
 bool runs_tiled(Dtype t, const target::Machine& machine, const Numerics& numerics) {
-  if (!machine.simt) return t == float32 || !machine.holds_attention_tiles();
-  return t.size() == 2 || (t == float32 && numerics.tf32);
+  return !machine.simt || t.size() == 2 || (t == float32 && numerics.tf32);
 }
 
 }  // namespace
 
 bool takes_tiled_attention(const graph::Node& region, const target::Machine& machine, const Numerics& numerics) {
-  if (!takes_attention(region)) return false;
-  const graph::Type &q = region.inputs()[0].type(), &v = region.inputs()[2].type();
-  return is_static(q.shape) && is_static(v.shape) && runs_tiled(q.dtype, machine, numerics);
+  return takes_attention(region) && runs_tiled(region.inputs()[0].dtype(), machine, numerics);
 }
 
 bool takes_tiled_attention(const AttentionPlan& plan, const target::Machine& machine, const Numerics& numerics) {
-  return !plan.join && plan.splits == 0 && plan.cache < 0 && plan.tq.is_static() && plan.tk.is_static() &&
-         !is_single_query(plan.region, plan.tq) && runs_tiled(plan.q.dtype, machine, numerics);
+  return !plan.join && plan.splits == 0 && plan.cache < 0 && !is_single_query(plan.region, plan.tq) &&
+         runs_tiled(plan.q.dtype, machine, numerics);
 }
 
 std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, const NodeStrides& strides,

@@ -8,14 +8,12 @@
 
 namespace weft::compiler {
 
-/// Returns whether the attention class takes the region: no float64, heads of static widths up to 256, at least 8
-/// queries, and no mask that is a number of keys.
-bool takes_attention(const graph::Node& region);
 /// Returns whether the class for one query takes the region: forward, and masked by a number of keys if at all.
 bool takes_single_query(const graph::Node& region);
 bool is_single_query(const graph::AttentionRegion& region, const Dim& queries);
-/// Returns whether GPUs compute the region by the kernels of src/kernels: what the attention class takes, of static
-/// lengths, where tensor cores multiply its operands. Exact float32 they would multiply slower than libraries do.
+/// Returns whether the kernels of src/kernels compute the region: no float64, heads of static widths up to 256, at
+/// least 8 queries, and no mask that is a number of keys; on GPUs where tensor cores multiply its operands. Exact
+/// float32 they would multiply slower than libraries do.
 bool takes_tiled_attention(const graph::Node& region, const target::Machine& machine, const Numerics& numerics);
 /// The same of a plan.
 bool takes_tiled_attention(const AttentionPlan& plan, const target::Machine& machine, const Numerics& numerics);

@@ -1,4 +1,5 @@
 // Rules for reductions, plain and cumulative: replace reductions over no elements or one.
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/rewrite/rules.h"
@@ -36,6 +37,27 @@ RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
   return g.reshape_to(one, n.type.shape);
 }
 
+/// Kernels count through reduced axes together, and a symbolic one behind another would leave gaps.
+RuleResult reduce_symbolic(RuleGraph& g, const IrNode& n) {
+  const graph::Type& operand = g[n.inputs[0]].type;
+  if (n.inputs.size() != 1 || !n.results.empty()) return {};
+  std::vector<int64_t> axes = n.attrs->axes, last;
+  std::sort(axes.begin(), axes.end());
+  const auto is_symbolic = [&](int64_t axis) { return !operand.shape[static_cast<size_t>(axis)].is_static(); };
+  if (axes.empty()) return {};
+  const auto from = std::find_if(axes.begin() + 1, axes.end(), is_symbolic);
+  if (from == axes.end()) return {};
+  last.assign(from, axes.end());
+  axes.erase(from, axes.end());  // those in front keep their numbers
+  graph::Type inner{{}, n.type.dtype};
+  for (size_t axis = 0; axis < operand.shape.size(); ++axis)
+    if (std::find(last.begin(), last.end(), static_cast<int64_t>(axis)) == last.end())
+      inner.shape.push_back(operand.shape[axis]);
+  graph::Attrs first = *n.attrs, second = *n.attrs;
+  first.axes = last, second.axes = axes;
+  return g.make(Op::reduce, {g.make(Op::reduce, {n.inputs[0]}, inner, std::move(first))}, n.type, std::move(second));
+}
+
 RuleResult accumulate_one(RuleGraph& g, const IrNode& n) {
   if (n.type.shape[static_cast<size_t>(n.attrs->axes[0])].bound() != 1) return {};
   if (n.attrs->integers[1] == 0) return n.inputs[0];
@@ -47,6 +69,8 @@ constexpr Rule reduction_table[] = {
     {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", one_of<Op::reduce>, reduce_nothing},
     {"reduce_one", "reduce(x) → reshape(x); of scaled terms v: v·exp(x − m)", "each reduced axis has one element",
      one_of<Op::reduce>, reduce_one},
+    {"reduce_symbolic", "Σ_ij x → Σ_i Σ_j x", "j is symbolic, and not the first reduced axis; one value is reduced",
+     one_of<Op::reduce>, reduce_symbolic},
     {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", one_of<Op::cumulative>,
      accumulate_one},
 };

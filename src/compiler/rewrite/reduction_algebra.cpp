@@ -50,6 +50,8 @@ RuleResult join_nested(RuleGraph& g, const IrNode& n) {
   if (attrs.axes.back() - attrs.axes.front() + 1 != static_cast<int64_t>(attrs.axes.size()) ||
       attrs.axes.back() + 1 == rank)
     return {};
+  for (size_t k = 1; k < attrs.axes.size(); ++k)  // as reduce_symbolic has it
+    if (!operand[static_cast<size_t>(attrs.axes[k])].is_static()) return {};
   graph::Type whole{{}, n.type.dtype};
   for (int64_t axis = 0; axis < rank; ++axis)
     if (!has_axis(attrs.axes, axis)) whole.shape.push_back(operand[static_cast<size_t>(axis)]);

@@ -166,7 +166,8 @@ double TuneBench::run(const TuneCandidate& candidate, const target::Executable* 
   const Lowered& code = *candidate.code;
   const bool part = length_ > 0 && code.block > 0;
   for (const SymbolArgument& s : code.symbols) symbols.push_back(s.symbol ? s.symbol->bound : part ? length_ : s.value);
-  const target::Segment segment{pointers, symbols, part ? (length_ + code.block - 1) / code.block : code.grid};
+  const int64_t grid = code.count ? std::clamp<int64_t>(code.count.value(symbols), 1, code.grid) : code.grid;
+  const target::Segment segment{pointers, symbols, part ? (length_ + code.block - 1) / code.block : grid};
   start();
   const auto from = Clock::now();
   executable->run(std::span<const target::Segment>(&segment, 1), candidate.code->work);

@@ -90,7 +90,8 @@ class Trials {
     for (const auto& [node, b] : item_.buffers) memory.push_back(bench_.contents(node));
     size_t at = 0;
     for (const auto& [node, b] : item_.buffers) buffers.push_back({memory[at++].data(), b.used / b.dtype.size()});
-    kernel::interpret(programs_[k]->kernel, buffers, {}, programs_[k]->grid);
+    const std::vector<int64_t> bounds = graph::bounds_of(*programs_[k]);
+    kernel::interpret(programs_[k]->kernel, buffers, bounds, graph::programs_at(*programs_[k], bounds));
     Results out;
     at = 0;
     for (const auto& [node, b] : item_.buffers) {
@@ -183,7 +184,9 @@ TuneItem item_of(const std::vector<std::shared_ptr<const graph::KernelProgram>>&
     item.buffers[nodes.back()] = b;
   }
   for (const auto& program : programs) {
-    Lowered code{program->kernel, nodes, {}, program->grid, program->work.operations + program->work.products};
+    Lowered code{program->kernel, nodes,          {},
+                 program->grid,   program->count, program->work.operations + program->work.products};
+    for (const Symbol* s : program->symbols) code.symbols.push_back({0, s});
     for (const auto& [node, b] : item.buffers) code.work += static_cast<double>(b.bytes);
     item.candidates.push_back({{}, std::make_shared<const Lowered>(std::move(code)), nodes, nullptr, {}, false});
   }

@@ -208,7 +208,9 @@ class KernelFuser : Rewriter {
     KernelProgram program{
         a.stores ? with_absorbed_store(old.kernel, ref, a.what) : with_absorbed_load(old.kernel, ref, a.what),
         {},
-        old.grid};
+        old.grid,
+        old.count,
+        old.symbols};
     for (size_t k = 0; k < old.arrays.size(); ++k) {
       KernelArray array = old.arrays[k];
       if (k == a.array) {

@@ -37,7 +37,7 @@ class Batching {
   void begin(const KernelProgram& program, const std::vector<bool>& batched) {
     std::vector<Inst>& to = out_.body.insts;
     const kernel::Value flat = define(to, {.op = kernel::Op::program_id, .type = {int64, {}}});
-    const kernel::Value grid = index(to, program.grid);
+    const kernel::Value grid = programs(to, program);
     const bool single = program.grid == 1;
     const kernel::Value element = single ? flat : scalar(to, ScalarOp::floordiv, flat, grid);
     program_ = single ? index(to, 0) : scalar(to, ScalarOp::mod, flat, grid);
@@ -45,6 +45,16 @@ class Batching {
       if (batched[k])
         begins_[static_cast<Ref>(k)] =
             scalar(to, ScalarOp::mul, element, index(to, num_elements(program.arrays[k].type.shape)));
+  }
+
+  /// Appends the number of programs of one element.
+  kernel::Value programs(std::vector<Inst>& to, const KernelProgram& program) {
+    if (!program.count) return index(to, program.grid);
+    return program.count.computed([&](int64_t n) { return index(to, n); },
+                                  [&](int32_t k) {
+                                    return define(to, {.op = kernel::Op::symbol, .type = {int64, {}}, .ref = k});
+                                  },
+                                  [&](ScalarOp op, kernel::Value a, kernel::Value b) { return scalar(to, op, a, b); });
   }
 
   kernel::Value define(std::vector<Inst>& to, Inst inst) {
@@ -130,7 +140,8 @@ std::shared_ptr<const KernelTuning> batched_tuning(const KernelTuning& tuning, i
 
 std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& program, int64_t extent,
                                                      const std::vector<bool>& batched) {
-  KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid};
+  KernelProgram out{Batching(program, batched).take(), program.arrays, extent * program.grid, {}, program.symbols};
+  if (program.count) out.count = kernel::Length::apply(ScalarOp::mul, kernel::Length::number(extent), program.count);
   if (program.tuning) out.tuning = batched_tuning(*program.tuning, extent, batched);
   kernel::verify(out.kernel);
   for (size_t k = 0; k < batched.size(); ++k)

@@ -58,11 +58,21 @@ void check_array(const KernelProgram& program, size_t k, const std::set<kernel::
   const KernelArray& array = program.arrays[k];
   const kernel::Param& param = program.kernel.params[k];
   const std::string what = fmt::format("array {} ({}), {}", k, param.name, to_string(array.type));
-  if (!is_static(array.type.shape)) refuse(program, what + ", has a symbolic axis: kernels take fixed shapes");
   if (array.type.dtype == complex64) refuse(program, what + ", is complex: pass its real and imaginary parts");
   check(param.dtype == array.type.dtype && param.written == is_result(array), "kernel", "an array is no parameter");
   if (array.use == KernelUse::out && program.grid > 0 && !stored.contains(static_cast<kernel::Ref>(k)))
     refuse(program, what + ", is a result, but nothing is ever stored there");
+}
+
+/// Refuses a symbol that no input has: nothing would say how long it is.
+void check_known(const KernelProgram& program, const Symbol* s) {
+  for (const KernelArray& a : program.arrays)
+    if (is_input(a))
+      for (const Dim& d : a.type.shape)
+        if (d.symbol() == s) return;
+  refuse(program, fmt::format("has a result of the length {}, which no argument has: give it a number, or the length "
+                              "of an argument",
+                              s->name));
 }
 
 /// Returns "file:line" of the first line that the user wrote, without folders; "" where there is none.
@@ -79,8 +89,10 @@ Digest key_of(const KernelProgram& program) {
   h.digest(kernel::digest(program.kernel)).number(program.grid);
   for (const KernelArray& a : program.arrays) {
     h.number(a.use).number(a.type.dtype.val()).number(a.type.shape.size());
-    for (const Dim& d : a.type.shape) h.number(d.bound());
+    for (const Dim& d : a.type.shape) h.number(d.bound()).text(d.symbol() ? d.symbol()->name : "");
   }
+  for (const Symbol* s : program.symbols) h.text(s->name).number(s->bound);
+  h.text(program.count.to_string());
   if (program.tuning) h.digest(program.tuning->key);
   return h.finish();
 }
@@ -104,7 +116,7 @@ Values kernel_jvp(const Node& node, ValueSpan x, ValueSpan, ValueSpan t) { retur
 Values kernel_vmap(const Node& node, ValueSpan x, std::span<const int> axes) {
   const KernelProgram& program = *node.attrs().kernel;
   const Dim extent = batch_extent(x, axes);
-  if (extent.symbol()) refuse(program, "cannot be mapped over a symbolic axis");
+  if (extent.symbol()) refuse(program, "cannot be mapped over a symbolic axis: give the kernel the axis");
   std::vector<bool> has_axis;
   Values inputs;
   size_t next = 0;
@@ -135,7 +147,8 @@ std::vector<HostTensor> kernel_reference(const Attrs& attrs, std::span<const Hos
     }
     buffers.push_back({data.data(), elements});
   }
-  kernel::interpret(program.kernel, buffers, {}, program.grid);
+  const std::vector<int64_t> bounds = bounds_of(program);
+  kernel::interpret(program.kernel, buffers, bounds, programs_at(program, bounds));
   std::vector<HostTensor> out;
   for (size_t p = 0; p < program.arrays.size(); ++p) {
     if (!is_result(program.arrays[p])) continue;
@@ -162,17 +175,29 @@ constexpr CallRule rules[] = {
 }  // namespace
 
 std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program) {
-  check(program.kernel.params.size() == program.arrays.size() && program.kernel.symbols.empty() && program.grid >= 0,
-        "kernel", "a program has an array for each parameter, no symbols and a number of programs");
+  check(program.kernel.params.size() == program.arrays.size() &&
+            program.kernel.symbols.size() == program.symbols.size() && program.grid >= 0,
+        "kernel", "a program has an array for each parameter, a length for each symbol and a number of programs");
   std::set<kernel::Ref> stored;
   find_stored(program.kernel, program.kernel.body, stored);
   for (size_t k = 0; k < program.arrays.size(); ++k) check_array(program, k, stored);
+  for (const Symbol* s : program.symbols) check_known(program, s);
   if (std::none_of(program.arrays.begin(), program.arrays.end(), is_result))
     refuse(program, "has no result: it takes at least one array that it writes");
   program.work = work_of(program.kernel, program.grid);
   program.where = line_of(program.kernel);
   program.key = key_of(program);
   return std::make_shared<const KernelProgram>(std::move(program));
+}
+
+std::vector<int64_t> bounds_of(const KernelProgram& program) {
+  std::vector<int64_t> out;
+  for (const Symbol* s : program.symbols) out.push_back(s->bound);
+  return out;
+}
+
+int64_t programs_at(const KernelProgram& program, std::span<const int64_t> symbols) {
+  return program.count ? std::clamp<int64_t>(program.count.value(symbols), 0, program.grid) : program.grid;
 }
 
 Values kernel_call(std::shared_ptr<const KernelProgram> program, Values inputs) {

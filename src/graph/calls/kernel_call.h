@@ -7,6 +7,7 @@
 // input, which does not change: the compiler lets both share memory where nothing else reads the input, and copies it
 // otherwise. Elements of an out result that no program stores are unspecified.
 #include "graph/build.h"
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::graph {
@@ -15,7 +16,7 @@ enum class KernelUse : uint8_t { in, out, in_out };
 
 struct KernelArray {
   KernelUse use = KernelUse::in;
-  Type type;  // static
+  Type type;  // a symbolic axis has the memory of its bound
 };
 
 /// Operations of all programs of a launch, estimated from the instructions: a loop whose bounds are not known counts
@@ -32,8 +33,10 @@ struct KernelTuning;
 
 struct KernelProgram {
   kernel::Kernel kernel;
-  std::vector<KernelArray> arrays;  // one for each of its parameters
-  int64_t grid = 0;                 // programs
+  std::vector<KernelArray> arrays;          // one for each of its parameters
+  int64_t grid = 0;                         // programs, at most
+  kernel::Length count = {};                // of programs, where it depends on the symbols
+  std::vector<const Symbol*> symbols = {};  // of the kernel, in its order
   // The configurations that it is one of (graph/calls/kernel_tuning.h); null: there is nothing to choose.
   std::shared_ptr<const KernelTuning> tuning = {};
   // The members below are set by kernel_program.
@@ -43,7 +46,7 @@ struct KernelProgram {
 };
 
 /// Returns the program with its work, line and key. Throws std::invalid_argument "[kernel NAME] …" where it has no
-/// results, or never stores to one of them, or an array is symbolic or complex.
+/// results, or never stores to one of them, an array is complex, or the length of a result is that of no input.
 std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program);
 
 /// Makes the node; returns a value for each out and in_out array. Throws std::invalid_argument "[kernel NAME] …" where
@@ -62,6 +65,11 @@ std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& progra
 /// for a body that has no derivative.
 Values kernel_cotangents(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents);
 Values kernel_tangents(const Node& node, std::span<const Value> inputs, std::span<const Value> tangents);
+
+/// Returns the largest values of the symbols of a program.
+std::vector<int64_t> bounds_of(const KernelProgram& program);
+/// Returns how many programs run where the symbols have these values.
+int64_t programs_at(const KernelProgram& program, std::span<const int64_t> symbols);
 
 KernelWork work_of(const kernel::Kernel& kernel, int64_t grid);
 

@@ -28,16 +28,17 @@ KernelArray derived_array(const KernelProgram& from, const DerivedArray& a) {
 }
 
 DerivedProgram derive(const KernelProgram& from, bool reverse, const std::vector<char>& given) {
-  kernel::Source source{from.kernel, {}, {}, from.grid};
+  kernel::Source source{from.kernel, {}, {}, from.grid, from.count};
   for (const KernelArray& a : from.arrays) {
     std::vector<int64_t>& dims = source.dims.emplace_back();
     for (const Dim& d : a.type.shape) dims.push_back(d.bound());
     source.begins.push_back(a.use != KernelUse::out);
   }
+  for (const Symbol* s : from.symbols) source.bounds.push_back(s->bound);
   kernel::Derivative d =
       reverse ? kernel::reverse_derivative(source, given) : kernel::forward_derivative(source, given);
   DerivedProgram out{nullptr, std::move(d.arrays)};
-  KernelProgram program{std::move(d.kernel), {}, d.programs};
+  KernelProgram program{std::move(d.kernel), {}, d.programs, d.count, from.symbols};
   bool writes = false;
   for (const DerivedArray& a : out.arrays) {
     program.arrays.push_back(derived_array(from, a));

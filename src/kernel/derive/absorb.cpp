@@ -86,11 +86,13 @@ bool only(const Kernel& kernel, Ref param, Op op) {
 }  // namespace
 
 bool can_absorb_load(const Kernel& kernel, Ref param, const std::vector<int64_t>& dims, int64_t programs) {
-  return only(kernel, param, Op::load) && Footprints(kernel, programs).of(param, dims, Footprints::Which::loads).once;
+  return only(kernel, param, Op::load) &&
+         Footprints(kernel, programs, true, {}).of(param, dims, Footprints::Which::loads).once;
 }
 
 bool can_absorb_store(const Kernel& kernel, Ref param, const std::vector<int64_t>& dims, int64_t programs) {
-  return only(kernel, param, Op::store) && Footprints(kernel, programs).of(param, dims, Footprints::Which::stores).once;
+  return only(kernel, param, Op::store) &&
+         Footprints(kernel, programs, true, {}).of(param, dims, Footprints::Which::stores).once;
 }
 
 Kernel with_absorbed_load(const Kernel& kernel, Ref param, const ElementwiseOp& op) {

@@ -33,6 +33,14 @@ void Copier::set(const std::vector<Value>& list, const std::vector<Value>& made)
   for (size_t k = 0; k < list.size(); ++k) set(list[k], made[k]);
 }
 
+Value Copier::length(const Length& n) {
+  return n.computed([&](int64_t number) { return b_.index(number); },
+                    [&](int32_t symbol) { return b_.symbol(from_.symbols[static_cast<size_t>(symbol)]); },
+                    [&](ScalarOp op, Value x, Value y) {
+                      return b_.scalar(op, {x, y});
+                    });
+}
+
 void Copier::declare_locals() {
   for (const Local& local : from_.locals) refs_.push_back(b_.reserve(local.dtype, local.elements));
 }

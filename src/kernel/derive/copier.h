@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -15,6 +16,7 @@ class Copier {
   Copier(const Kernel& from, const std::string& name) : from_(from), b_(name), now_(from.types.size(), no_value) {
     if (from.ordered) b_.ordered();
     b_.clustered(from.cluster);
+    for (const std::string& s : from.symbols) b_.symbol(s);  // in their order, whichever is used first
   }
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
@@ -38,6 +40,8 @@ class Copier {
   /// Instructions appended from now on come from this one's line.
   void at(const Inst& inst);
   /// Throws std::invalid_argument "[kernel NAME] file:line: KIND: what".
+  /// Appends a length of the source, a number or an expression of its symbols.
+  Value length(const Length& n);
   [[noreturn]] void refuse(const Inst& inst, const std::string& what) const;
 
   const Kernel& from_;

@@ -3,6 +3,7 @@
 // undone. The caller says what the arrays are; it allocates those of the result (graph/calls/kernel_derive.cpp).
 #include <vector>
 
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -11,8 +12,10 @@ namespace weft::kernel {
 struct Source {
   const Kernel& kernel;
   std::vector<std::vector<int64_t>> dims;
-  std::vector<char> begins;  // of each parameter: it holds values before the launch (in, in-out)
-  int64_t programs = 1;
+  std::vector<char> begins;          // of each parameter: it holds values before the launch (in, in-out)
+  int64_t programs = 1;              // at most
+  Length count = {};                 // of programs, where it depends on the symbols
+  std::vector<int64_t> bounds = {};  // of the symbols
 };
 
 /// A parameter of a derivative.
@@ -35,7 +38,8 @@ struct DerivedArray {
 struct Derivative {
   Kernel kernel;
   std::vector<DerivedArray> arrays;  // of its parameters
-  int64_t programs = 1;
+  int64_t programs = 1;              // at most
+  Length count = {};                 // of programs, where it depends on the source's symbols, which are the kernel's
 };
 
 /// Returns the kernel of the tangents of what the source writes, where those parameters have tangents of which `given`

@@ -84,8 +84,9 @@ struct AxisSteps {
 
 }  // namespace
 
-Footprints::Footprints(const Kernel& kernel, int64_t programs)
-    : kernel_(kernel), programs_(programs), known_(kernel.types.size()), affine_(kernel.types.size()) {
+Footprints::Footprints(const Kernel& kernel, int64_t programs, bool exact, std::vector<int64_t> bounds)
+    : kernel_(kernel), programs_(programs), exact_(exact), bounds_(std::move(bounds)), known_(kernel.types.size()),
+      affine_(kernel.types.size()) {
   std::vector<const Inst*> loops;
   block(kernel.body, loops, false);
 }
@@ -112,6 +113,7 @@ void Footprints::learn(const Inst& inst) {
   if (inst.type.rank() > 0) return;
   k::Known& known = known_[at];
   if (inst.op == Op::constant) known = {inst.number.i, inst.number.i, std::max<int64_t>(1, std::abs(inst.number.i))};
+  if (inst.op == Op::symbol && !bounds_.empty()) known = {1, bounds_[static_cast<size_t>(inst.ref)], 1};
   if (inst.op == Op::program_id) known = {0, std::max<int64_t>(programs_ - 1, 0), 1};
   if (inst.op == Op::scalar && inst.args.size() == 2 && inst.type.dtype == int64)
     known = k::known_of(inst.scalar_op, known_[static_cast<size_t>(inst.args[0])],
@@ -166,7 +168,7 @@ std::optional<Affine> Footprints::affine(const Inst& inst) const {
   const auto from = [&] { return affine_[static_cast<size_t>(inst.args[0])]; };
   switch (inst.op) {
     case Op::constant: return Affine{inst.number.i, {}, Dims(rank, 0)};
-    case Op::program_id: return programs_ > 1 ? Affine{0, {{Atom{nullptr, 1, programs_}, 1}}, {}} : Affine{};
+    case Op::program_id: return programs_ > 1 ? Affine{0, {{Atom{nullptr, 1, programs_, exact_}, 1}}, {}} : Affine{};
     case Op::arange: return Affine{0, {}, {1}};
     case Op::cast: return inst.type.dtype == int64 && is_integer(type(inst.args[0]).dtype) ? from() : std::nullopt;
     case Op::scalar: return scalar(inst);

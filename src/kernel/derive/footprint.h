@@ -16,7 +16,7 @@ namespace weft::kernel {
 struct Atom {
   const Inst* loop = nullptr;  // null: a digit
   int64_t behind = 1, extent = 1;
-  bool exact = true;  // a loop's extent is the number of iterations
+  bool exact = true;  // the extent is the number of iterations, or of programs
   friend bool operator==(const Atom&, const Atom&) = default;
   friend bool operator<(const Atom& a, const Atom& b) {
     return std::tie(a.loop, a.behind, a.extent) < std::tie(b.loop, b.behind, b.extent);
@@ -39,7 +39,8 @@ struct Footprint {
 
 class Footprints {
  public:
-  Footprints(const Kernel& kernel, int64_t programs);
+  /// `exact`: there are so many programs, and not fewer. `bounds`: of the kernel's symbols; empty: not known.
+  Footprints(const Kernel& kernel, int64_t programs, bool exact, std::vector<int64_t> bounds);
 
   /// Returns what is known of an integer scalar.
   k::Known known(Value v) const { return known_[static_cast<size_t>(v)]; }
@@ -81,6 +82,8 @@ class Footprints {
 
   const Kernel& kernel_;
   int64_t programs_;
+  bool exact_;
+  std::vector<int64_t> bounds_;
   std::vector<k::Known> known_;                // by value
   std::vector<std::optional<Affine>> affine_;  // by value
   std::map<const Inst*, Atom> loops_;          // the atom of each loop

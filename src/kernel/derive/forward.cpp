@@ -26,7 +26,7 @@ class Forward : public Copier {
     for (const DerivedArray& a : arrays_) wanted.push_back(a.role == DerivedArray::Role::tangent && a.written);
     const Live live = live_of(kernel, wanted);
     std::vector<size_t> kept;
-    Derivative out{without_dead(std::move(kernel), live, kept), {}, source_.programs};
+    Derivative out{without_dead(std::move(kernel), live, kept), {}, source_.programs, source_.count};
     out.kernel.any_size = true;
     for (const size_t k : kept) out.arrays.push_back(arrays_[k]);
     return out;
@@ -238,7 +238,8 @@ class Forward : public Copier {
 Derivative forward_derivative(const Source& source, const std::vector<char>& given) {
   if (has_flights(source.kernel)) {
     const Kernel landed = without_flights(source.kernel);
-    return forward_derivative({landed, source.dims, source.begins, source.programs}, given);
+    return forward_derivative({landed, source.dims, source.begins, source.programs, source.count, source.bounds},
+                              given);
   }
   const Kernel steps = with_steps(source.kernel, activity_of(source.kernel, given));
   return Forward(source, steps, activity_of(steps, given)).run();

@@ -50,7 +50,7 @@ Uses uses_of(const Kernel& kernel, Ref ref) {
 
 Reverser::Reverser(const Source& source, const Kernel& kernel, const Activity& active, const std::vector<char>& given)
     : Copier(kernel, kernel.name + "_vjp"), source_(source), active_(active), given_(given),
-      footprints_(kernel, source.programs), cotangents_(kernel.types.size(), no_value),
+      footprints_(kernel, source.programs, !source.count, source.bounds), cotangents_(kernel.types.size(), no_value),
       buffers_(kernel.params.size() + kernel.locals.size()) {
   find_changes(kernel.body, -1);
 }
@@ -61,7 +61,7 @@ Derivative Reverser::run() {
       refuse(inst, "programs that wait for each other do not run backwards: give the derivative by custom_function");
   });
   declare();
-  if (parts_ > 1 || share_ > 1) group();
+  if (parts_ > 1 || share_ > 1 || (parts_ > 0 && source_.count)) group();
   else program();
   Kernel kernel = b_.finish();
   std::vector<char> wanted;
@@ -72,6 +72,7 @@ Derivative Reverser::run() {
   check_replayed(live);
   std::vector<size_t> kept;
   Derivative out{without_dead(std::move(kernel), live, kept), {}, parts_ > 0 ? parts_ : source_.programs};
+  if (parts_ == 0) out.count = source_.count;
   out.kernel.any_size = true;
   for (size_t k = 0; k < kept.size(); ++k) {
     DerivedArray array = arrays_[kept[k]];
@@ -183,7 +184,8 @@ void Reverser::group() {
   const Value first = b_.mul(part_, b_.index(share_));
   b_.loop(b_.index(0), b_.index(share_), b_.index(1), {}, [&](Value k, const Values&) {
     program_ = b_.add(first, k);
-    if (parts_ * share_ == source_.programs) program();
+    if (source_.count) b_.when(b_.lt(program_, length(source_.count)), [&] { program(); });
+    else if (parts_ * share_ == source_.programs) program();
     else b_.when(b_.lt(program_, b_.index(source_.programs)), [&] { program(); });
     return Values{};
   });
@@ -420,7 +422,8 @@ void Reverser::backward_condition(const Inst& inst) {
 Derivative reverse_derivative(const Source& source, const std::vector<char>& given) {
   if (has_flights(source.kernel)) {
     const Kernel landed = without_flights(source.kernel);
-    return reverse_derivative({landed, source.dims, source.begins, source.programs}, given);
+    return reverse_derivative({landed, source.dims, source.begins, source.programs, source.count, source.bounds},
+                              given);
   }
   std::vector<char> seeds;
   for (size_t k = 0; k < source.kernel.params.size(); ++k)

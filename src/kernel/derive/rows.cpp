@@ -15,13 +15,13 @@ class Joining : public Copier {
  public:
   explicit Joining(const Kernel& kernel) : Copier(kernel, kernel.name) {}
 
-  Kernel run(int64_t count, int64_t programs) {
+  Kernel run(int64_t count, const Length& programs) {
     for (const Param& p : from_.params) refs_.push_back(b_.param(p.name, p.dtype, p.written));
-    for (const std::string& s : from_.symbols) b_.symbol(s);
     declare_locals();
     const Value first = b_.mul(b_.program_id(), b_.index(count));
     Value end = b_.add(first, b_.index(count));
-    if (programs % count != 0) end = b_.min(end, b_.index(programs));
+    const bool whole = programs.is_number() && programs.value({}) % count == 0;
+    if (!whole) end = b_.min(end, length(programs));
     b_.loop(first, end, b_.index(1), {}, [&](Value program, const std::vector<Value>&) {
       program_ = program;
       block(from_.body);
@@ -39,6 +39,7 @@ bool is_plain(const Inst& inst) {
   switch (inst.op) {
     case Op::constant:
     case Op::program_id:
+    case Op::symbol:
     case Op::arange:
     case Op::scalar:
     case Op::cast:
@@ -66,7 +67,7 @@ int64_t programs_to_join(const Kernel& kernel, int64_t programs) {
   return count < least_joined ? 1 : count;
 }
 
-Kernel with_joined_programs(const Kernel& kernel, int64_t count, int64_t programs) {
+Kernel with_joined_programs(const Kernel& kernel, int64_t count, const Length& programs) {
   return Joining(kernel).run(count, programs);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Programs of one row each as programs of several rows.
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -10,6 +11,6 @@ int64_t programs_to_join(const Kernel& kernel, int64_t programs);
 
 /// Returns a kernel whose program k runs the programs k·count, k·count + 1, … of a kernel with so many `programs`, one
 /// after the other.
-Kernel with_joined_programs(const Kernel& kernel, int64_t count, int64_t programs);
+Kernel with_joined_programs(const Kernel& kernel, int64_t count, const Length& programs);
 
 }  // namespace weft::kernel

@@ -93,6 +93,7 @@ void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(A
         t.learn(i, {begin.low, end.high == INT64_MAX ? INT64_MAX : end.high - 1, std::max<int64_t>(divisor, 1)});
         if (begin.low == begin.high && end.low == end.high && end.high > begin.low)
           t.learn(i, {begin.low, begin.low + (end.high - 1 - begin.low) / step * step, 1});
+        t.learn(i, {INT64_MIN, INT64_MAX, 1, to});
         t.in_block([&] { body(t.any(i)); });
         return t.variables(slots);
       });
@@ -181,20 +182,36 @@ void assert_(const Any& condition, const std::string& message, Line at) {
   t.at(at).assert_(v, message);
 }
 
+namespace {
+
+const GridAxis& axis_of_grid(Trace& t, const char* what, int axis, Line at) {
+  if (axis < 0 || static_cast<size_t>(axis) >= t.grid.size())
+    t.refuse(at, fmt::format("{}: the grid has no axis {}: give one of its {}, from 0 on", what, axis, t.grid.size()));
+  return t.grid[static_cast<size_t>(axis)];
+}
+
+}  // namespace
+
 Any program(int axis, Line at) {
   Trace& t = Trace::current("program_id", at);
-  if (axis < 0 || static_cast<size_t>(axis) >= t.grid.size())
-    t.refuse(at,
-             fmt::format("program_id: the grid has no axis {}: give one of its {}, from 0 on", axis, t.grid.size()));
+  axis_of_grid(t, "program_id", axis, at);
   return {t.ids[static_cast<size_t>(axis)], t.serial, 0};
 }
 
 int64_t num_programs(int axis, Line at) {
   Trace& t = Trace::current("num_programs", at);
-  if (axis < 0 || static_cast<size_t>(axis) >= t.grid.size())
-    t.refuse(at,
-             fmt::format("num_programs: the grid has no axis {}: give one of its {}, from 0 on", axis, t.grid.size()));
-  return t.grid[static_cast<size_t>(axis)].extent;
+  const GridAxis& own = axis_of_grid(t, "num_programs", axis, at);
+  if (own.count)
+    t.refuse(at, fmt::format("num_programs: axis {} of the grid has a run-time number of programs: "
+                             "program_count({}) is its value",
+                             axis, axis));
+  return own.extent;
+}
+
+Any programs_along(int axis, Line at) {
+  Trace& t = Trace::current("program_count", at);
+  const GridAxis& own = axis_of_grid(t, "program_count", axis, at);
+  return own.count ? own.count : t.any(t.index(own.extent));
 }
 
 }  // namespace weft::k

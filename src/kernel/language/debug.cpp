@@ -186,6 +186,9 @@ void name_value(std::string_view name, const Any& v, Line at) {
 
 void debug(const Program& program, std::span<void* const> arrays, const Debugger& debugger) {
   const Program::Data& data = program.data();
+  if (!data.symbols.empty())
+    throw_invalid("kernel " + program.name(),
+                  "it has run-time extents, which the debugger does not know: trace it for arrays of static shapes");
   std::vector<kernel::Ref> results;
   const std::vector<kernel::HostBuffer> buffers = buffers_of(program, arrays, results);
   Stop::State state{data, debugger};

@@ -90,14 +90,21 @@ Any program_number(Line at) {
   t.at(at);
   Value sum = t.index(0);
   for (size_t k = 0; k < t.grid.size(); ++k)
-    sum = t.add(t.mul(sum, t.index(std::max<int64_t>(t.grid[k].extent, 1))), t.ids[k]);
+    sum = t.add(
+        t.mul(sum, t.grid[k].count ? t.value(t.grid[k].count, at) : t.index(std::max<int64_t>(t.grid[k].extent, 1))),
+        t.ids[k]);
   return t.any(sum);
 }
 
 int64_t number_of_programs(Line at) {
   const Trace& t = Trace::current("number_of_programs", at);
   int64_t programs = 1;
-  for (const GridAxis& axis : t.grid) programs *= axis.extent;
+  for (const GridAxis& axis : t.grid) {
+    if (axis.count)
+      t.refuse(at,
+               "the number of programs is a run-time scalar here, and a number is wanted: give the grid fixed extents");
+    programs *= axis.extent;
+  }
   return programs;
 }
 

@@ -26,15 +26,11 @@ Number element_of(Scalar s, Dtype t) {
 /// One axis of an access: elements start + i · step, i < size.
 struct Axis {
   Value start = kernel::no_value;
+  Value end = kernel::no_value;  // the extent, where it is a run-time scalar
   int64_t size = 1, step = 1, extent = 1, stride = 1;
   bool squeezed = false;
   bool never_below = false, never_above = false;  // no element lies outside of the array
 };
-
-void check_own(const Trace& t, std::string_view what, const AnyRef& ref, Line at) {
-  if (ref.trace != t.serial)
-    t.refuse(at, fmt::format("{}: an array of another kernel is used: give it to this kernel as a parameter", what));
-}
 
 class Slice {
  public:
@@ -82,7 +78,7 @@ class Slice {
       if (a.squeezed) continue;
       Value limit = kernel::no_value;
       if (!a.never_above) {
-        limit = b_.sub(t_.index(a.extent), a.start);
+        limit = b_.sub(end_of(a), a.start);
         if (a.step > 1) limit = b_.scalar(ScalarOp::floordiv, {b_.add(limit, t_.index(a.step - 1)), t_.index(a.step)});
       }
       if (out.empty() && reached != kernel::no_value)
@@ -120,6 +116,13 @@ class Slice {
   Axis axis(std::string_view what, const Span& span, size_t k, Line at) {
     Axis a;
     a.extent = ref_.dims[k], a.stride = ref_.strides[k];
+    if (ref_.is_symbolic(k)) a.end = t_.value(ref_.extents[k], at);
+    if (a.end != kernel::no_value && span.whole)
+      t_.refuse(at,
+                fmt::format("{}: axis {} of [{}] is taken whole, but its extent is known at run time alone: take as "
+                            "many elements as a tile has, k::ds(0, x.bound({})), and say by load(other) what those "
+                            "behind the end are",
+                            what, k, dims_text(ref_), k));
     a.squeezed = span.squeezed;
     a.size = span.whole ? a.extent : span.squeezed ? 1 : span.size;
     a.step = span.whole ? 1 : span.step;
@@ -142,20 +145,28 @@ class Slice {
       return __builtin_add_overflow(x, y, &sum) ? (y > 0 ? INT64_MAX : INT64_MIN) : sum;
     };
     a.never_below = plus(start.low, std::min<int64_t>(0, reach)) >= 0;
+    const Known end = a.end == kernel::no_value ? Known{a.extent, a.extent, a.extent} : t_.known(a.end);
+    // A part that begins in front of a multiple of its size ends there at most.
+    const bool below = a.end != kernel::no_value && start.below != kernel::no_value && t_.at_most(start.below, a.end);
+    const int64_t divisor = below ? t_.known(start.below).divisor : end.divisor;
     const bool whole_parts =
-        a.step == 1 && start.divisor % a.size == 0 && a.extent % a.size == 0 && start.high < a.extent;
-    a.never_above = whole_parts || plus(start.high, std::max<int64_t>(0, reach)) < a.extent;
-    if (start.low == start.high && a.squeezed && !(a.never_below && a.never_above))
+        a.step == 1 && start.divisor % a.size == 0 && divisor % a.size == 0 && (below || start.high < end.low);
+    a.never_above = whole_parts || plus(start.high, std::max<int64_t>(0, reach)) < end.low;
+    if (start.low == start.high && a.squeezed && (start.low < 0 || start.low >= a.extent))
       t_.refuse(at, fmt::format("{}: axis {} of [{}] has no element {}: it has {}", what, k, fmt::join(ref_.dims, ","),
                                 start.low, a.extent));
     return a;
   }
 
+  Value end_of(const Axis& a) { return a.end == kernel::no_value ? t_.index(a.extent) : a.end; }
   Value both(Value a, Value b) { return a == kernel::no_value ? b : b_.scalar(ScalarOp::bit_and, {a, b}); }
   Value exists(Value position, const Axis& a) {
     const Dims dims = b_.type(position).dims;  // a copy: the types move as instructions are appended
     const auto number = [&](int64_t v) { return b_.constant(int64, Number::of_int(v), dims); };
-    const Value below = a.never_above ? kernel::no_value : b_.lt(position, number(a.extent));
+    const Value end = a.end == kernel::no_value || dims.empty() ? a.end : b_.broadcast(a.end, dims);
+    const Value below = a.never_above             ? kernel::no_value
+                        : end == kernel::no_value ? b_.lt(position, number(a.extent))
+                                                  : b_.lt(position, end);
     if (a.never_below) return below;
     const Value above = b_.scalar(ScalarOp::le, {number(0), position});
     return below == kernel::no_value ? above : b_.scalar(ScalarOp::bit_and, {above, below});
@@ -219,10 +230,11 @@ Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref
                fmt::format("{}: position {} is {}, no integer tile: cast it", what, k, text(t.type(position[k], at))));
     const Any coordinate = cast(position[k], int64, at);
     const auto number = [&](int64_t v) { return constant(int64, v, {}, none); };
-    const Any inside = apply("bit_and",
-                             std::array{apply("le", std::array{number(0), coordinate}, at),
-                                        apply("lt", std::array{coordinate, number(ref.dims[k])}, at)},
-                             at);
+    const Any end = ref.is_symbolic(k) ? ref.extents[k] : number(ref.dims[k]);
+    const Any inside = apply(
+        "bit_and",
+        std::array{apply("le", std::array{number(0), coordinate}, at), apply("lt", std::array{coordinate, end}, at)},
+        at);
     mask = mask ? apply("bit_and", std::array{mask, inside}, at) : inside;
     sum = apply("add", std::array{sum, apply("mul", std::array{coordinate, number(ref.strides[k])}, at)}, at);
   }
@@ -446,64 +458,6 @@ void store_neighbour(const AnyRef& ref, std::span<const Span> spans, const Any& 
   Slice slice = slice_of_neighbour(t, "store_neighbour", ref, spans, rank, at);
   const Value value = fitting(t, "store_neighbour", v, ref.dtype, slice.dims(), at);
   t.at(at).store_neighbour(ref.param, value, t.value(rank, at), slice.offset(), slice.strides());
-}
-
-AnyRef AnyRef::permute(const std::vector<int>& axes, Line at) const {
-  Trace& t = Trace::current("permute", at);
-  check_own(t, "permute", *this, at);
-  AnyRef out = *this;
-  std::vector<bool> seen(dims.size(), false);
-  bool fits = axes.size() == dims.size();
-  for (size_t k = 0; fits && k < axes.size(); ++k) {
-    const auto axis = static_cast<size_t>(axes[k]);
-    fits = axes[k] >= 0 && axis < dims.size() && !seen[axis];
-    if (fits) seen[axis] = true, out.dims[k] = dims[axis], out.strides[k] = strides[axis];
-  }
-  if (!fits)
-    t.refuse(at, fmt::format("permute: the axes {} of an array [{}]: name each of them once", fmt::join(axes, ","),
-                             fmt::join(dims, ",")));
-  return out;
-}
-
-AnyRef AnyRef::broadcast(const Dims& shape, Line at) const {
-  Trace& t = Trace::current("broadcast", at);
-  check_own(t, "broadcast", *this, at);
-  AnyRef out = *this;
-  out.dims = shape;
-  out.strides.assign(shape.size(), 0);
-  bool fits = dims.size() <= shape.size();
-  for (size_t k = 1; fits && k <= dims.size(); ++k) {
-    const int64_t extent = dims[dims.size() - k], wanted = shape[shape.size() - k];
-    fits = extent == wanted || (extent == 1 && wanted > 0);
-    if (extent == wanted) out.strides[shape.size() - k] = strides[dims.size() - k];
-  }
-  for (const int64_t extent : shape) fits = fits && extent >= 0;
-  if (!fits)
-    t.refuse(at, fmt::format("broadcast: [{}] does not repeat to [{}]: from the last axis on, extents are equal or 1",
-                             fmt::join(dims, ","), fmt::join(shape, ",")));
-  return out;
-}
-
-AnyRef AnyRef::part(const Dims& starts, const Dims& counts, const Dims& steps, Line at) const {
-  Trace& t = Trace::current("part", at);
-  check_own(t, "part", *this, at);
-  AnyRef out = *this;
-  bool fits = starts.size() == dims.size() && counts.size() == dims.size() && steps.size() == dims.size();
-  for (size_t k = 0; fits && k < dims.size(); ++k) {
-    int64_t reach = 0;
-    fits = counts[k] >= 1 && starts[k] >= 0 && starts[k] < dims[k] && steps[k] != 0 &&
-           !__builtin_mul_overflow(counts[k] - 1, steps[k], &reach) && reach >= -starts[k] &&
-           reach < dims[k] - starts[k];
-    if (!fits) break;
-    out.offset += starts[k] * strides[k];
-    out.dims[k] = counts[k];
-    out.strides[k] = strides[k] * steps[k];
-  }
-  if (!fits)
-    t.refuse(at,
-             fmt::format("part: [{}] elements from ({}) on, by steps of ({}), reach outside of [{}]: stay within it",
-                         fmt::join(counts, ","), fmt::join(starts, ","), fmt::join(steps, ","), fmt::join(dims, ",")));
-  return out;
 }
 
 }  // namespace weft::k

@@ -72,9 +72,9 @@ Known known_of(ScalarOp op, const Known& a, const Known& b) {
   }
 }
 
-Trace::Trace(const std::string& kernel_name, std::vector<Param> kernel_params, const Grid& kernel_grid)
+Trace::Trace(const std::string& kernel_name, std::vector<Param> kernel_params)
     : own_(std::in_place, kernel_name), builder(*own_), name(kernel_name), params(std::move(kernel_params)),
-      grid(kernel_grid), serial(next_serial()) {}
+      serial(next_serial()) {}
 
 Trace::Trace(const std::string& kernel_name, kernel::Builder& into, const Grid& kernel_grid)
     : builder(into), name(kernel_name), grid(kernel_grid), serial(next_serial()) {
@@ -120,7 +120,7 @@ Value Trace::value(const Any& v, Line at) const {
 Any Trace::any(Value v) const { return {v, serial, open_.back()}; }
 
 kernel::Builder& Trace::at(Line at) {
-  if (at.number > 0) last_ = at;
+  if (at.number > 0 && !choosing_grid_) last_ = at;  // a kernel begins where its function does
   builder.at(last_.file, last_.number);
   return builder;
 }
@@ -129,6 +129,86 @@ Value Trace::whole(ScalarOp op, Value a, Value b) {
   const Known what = known_of(op, known(a), known(b));
   const Value v = builder.scalar(op, {a, b});
   learn(v, what);
+  bound(v, op, a, b);
+  compare(v, op, a, b);
+  if (choosing_grid_ && kernel::Length::takes(op))
+    if (const kernel::Length left = length(a), right = length(b); left && right)
+      lengths_.emplace(v, kernel::Length::apply(op, left, right));
+  return v;
+}
+
+std::vector<Value> Trace::ends_of(Value v) const {
+  const auto found = ends_.find(v);
+  std::vector<Value> out = found == ends_.end() ? std::vector<Value>{} : found->second;
+  out.push_back(v);
+  return out;
+}
+
+bool Trace::at_most(Value v, Value end) const {
+  const std::vector<Value> ends = ends_of(v);
+  return std::find(ends.begin(), ends.end(), end) != ends.end();
+}
+
+/// Records what a scalar does not exceed, so that whole blocks in front of a run-time extent need no guards: min(a, b),
+/// and c · floor(a / c) also where the quotient is 0 at least and the end is not negative.
+void Trace::bound(Value v, ScalarOp op, Value a, Value b) {
+  const auto add = [](std::vector<Value>& to, const std::vector<Value>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  const Known right = known(b);
+  if (op == ScalarOp::min) {
+    add(ends_[v], ends_of(a)), add(ends_[v], ends_of(b));
+  } else if (op == ScalarOp::floordiv && right.low == right.high && right.low > 0) {
+    quotients_[v] = {ends_of(a), right.low};
+  } else if (const auto quotient = quotients_.find(a); quotient == quotients_.end()) {
+    return;
+  } else if (op == ScalarOp::max && right.low == right.high && right.low == 0) {
+    Quotient own = quotient->second;
+    std::erase_if(own.ends, [&](Value end) { return known(end).low < 0; });
+    quotients_[v] = std::move(own);
+  } else if (op == ScalarOp::mul && right.low == right.high && right.low == quotient->second.divisor) {
+    add(ends_[v], quotient->second.ends);
+  }
+}
+
+/// Records that n - 1 - i lies in 0 to n - 1 where i does: programs and loops that count backwards.
+void Trace::compare(Value v, ScalarOp op, Value a, Value b) {
+  if (op != ScalarOp::add && op != ScalarOp::sub) return;
+  const Known right = known(b);
+  if (right.low == right.high && right.low != INT64_MIN) {
+    const auto base = shifted_.find(a);
+    const Shifted from = base == shifted_.end() ? Shifted{a, 0} : base->second;
+    int64_t by = 0;
+    const bool fits = !(op == ScalarOp::add ? __builtin_add_overflow(from.by, right.low, &by)
+                                            : __builtin_sub_overflow(from.by, right.low, &by));
+    if (fits) shifted_[v] = {from.from, by};
+    return;
+  }
+  const auto left = shifted_.find(a);
+  const Shifted from = left == shifted_.end() ? Shifted{a, 0} : left->second;
+  if (op != ScalarOp::sub || right.below != from.from || from.by > 0) return;
+  learn(v, {from.by + 1, INT64_MAX, 1, right.low > from.by ? from.from : kernel::no_value});
+}
+
+void Trace::choose_grid(const std::function<Grid()>& choose) {
+  choosing_grid_ = true;
+  grid = choose();
+  choosing_grid_ = false;
+}
+
+kernel::Length Trace::length(Value v) const {
+  if (int64_t number = 0; builder.known(v, number)) return kernel::Length::number(number);
+  const auto found = lengths_.find(v);
+  return found == lengths_.end() ? kernel::Length{} : found->second;
+}
+
+Value Trace::symbol(const Symbol* s) {
+  const Value v = builder.symbol(fmt::format("{}<={}", s->name, s->bound));
+  if (std::find(symbols.begin(), symbols.end(), s) == symbols.end()) {
+    lengths_.emplace(v, kernel::Length::symbol(static_cast<int32_t>(symbols.size())));
+    symbols.push_back(s);
+  }
+  learn(v, {1, s->bound, 1});
   return v;
 }
 
@@ -149,7 +229,8 @@ void Trace::learn(Value v, const Known& what) {
   int64_t divisor = 0;
   if (__builtin_mul_overflow(now.divisor / common, what.divisor, &divisor))
     divisor = std::max(now.divisor, what.divisor);
-  now = {std::max(now.low, what.low), std::min(now.high, what.high), divisor};
+  now = {std::max(now.low, what.low), std::min(now.high, what.high), divisor,
+         what.below == kernel::no_value ? now.below : what.below};
 }
 
 void Trace::in_block(const std::function<void()>& body) {

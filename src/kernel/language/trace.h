@@ -2,6 +2,7 @@
 // The state of a kernel while it is traced: the builder of its tile IR, its arrays and grid, its mutable variables, and
 // what is known of its integers. The functions of weft/kernel/erased.h append to the thread's trace.
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,14 +10,16 @@
 #include <vector>
 
 #include "kernel/interpret.h"
+#include "kernel/length.h"
 #include "kernel/tile.h"
 #include "weft/kernel/erased.h"
 
 namespace weft::k {
 
-/// What is known of an integer scalar: its bounds, and a number that divides it.
+/// What is known of an integer scalar: its bounds, a number that divides it, and a scalar that it is smaller than.
 struct Known {
   int64_t low = INT64_MIN, high = INT64_MAX, divisor = 1;
+  kernel::Value below = kernel::no_value;
 };
 /// Returns what is known of a scalar operator's result.
 Known known_of(kernel::ScalarOp op, const Known& a, const Known& b);
@@ -29,7 +32,7 @@ struct NamedValue {
 
 class Trace {
  public:
-  Trace(const std::string& name, std::vector<Param> params, const Grid& grid);
+  Trace(const std::string& name, std::vector<Param> params);
   /// Traces into a kernel that is being built: its arrays are the builder's, and `grid` divides its program's number.
   Trace(const std::string& name, kernel::Builder& into, const Grid& grid);
   Trace(const Trace&) = delete;
@@ -56,6 +59,15 @@ class Trace {
   kernel::Value mul(kernel::Value a, kernel::Value b) { return whole(kernel::ScalarOp::mul, a, b); }
   Known known(kernel::Value v) const;
   void learn(kernel::Value v, const Known& what);
+
+  /// Computes the grid: what it does with integers is kept as expressions of symbols.
+  void choose_grid(const std::function<Grid()>& choose);
+  /// Returns a scalar of the grid as an expression of symbols; nothing where it is none.
+  kernel::Length length(kernel::Value v) const;
+  /// Returns the symbol's value, and adds the symbol where it is new.
+  kernel::Value symbol(const Symbol* s);
+  /// Returns whether one scalar is known not to exceed another one.
+  bool at_most(kernel::Value v, kernel::Value end) const;
 
   /// Runs `body` in a block of its own: values and variables that it makes are not used after it, and what it assumes
   /// of values holds within it alone.
@@ -89,8 +101,9 @@ class Trace {
   kernel::Builder& builder;
   const std::string name;
   const std::vector<Param> params;
-  const Grid grid;
-  std::vector<kernel::Value> ids;  // of the program along each axis
+  Grid grid;
+  std::vector<const Symbol*> symbols;  // of run-time extents
+  std::vector<kernel::Value> ids;      // of the program along each axis
   const uint64_t serial;
   struct Variable {
     kernel::Value value = kernel::no_value;
@@ -107,8 +120,24 @@ class Trace {
   void check_role_variable(size_t slot, Line at) const;
 
  private:
-  std::vector<Known> known_;          // by value
-  std::vector<uint32_t> open_ = {0};  // blocks that are open
+  std::vector<Known> known_;                                  // by value
+  std::map<kernel::Value, std::vector<kernel::Value>> ends_;  // what a scalar does not exceed: itself, minima, floors
+  struct Quotient {
+    std::vector<kernel::Value> ends;  // what the divisor times the quotient does not exceed
+    int64_t divisor = 1;
+  };
+  std::map<kernel::Value, Quotient> quotients_;
+  struct Shifted {
+    kernel::Value from = kernel::no_value;
+    int64_t by = 0;
+  };
+  std::map<kernel::Value, Shifted> shifted_;  // sums of a scalar and a number
+  void compare(kernel::Value v, kernel::ScalarOp op, kernel::Value a, kernel::Value b);
+  void bound(kernel::Value v, kernel::ScalarOp op, kernel::Value a, kernel::Value b);
+  std::vector<kernel::Value> ends_of(kernel::Value v) const;
+  bool choosing_grid_ = false;
+  std::map<kernel::Value, kernel::Length> lengths_;  // of scalars that are expressions of symbols
+  std::vector<uint32_t> open_ = {0};                 // blocks that are open
   uint32_t blocks_ = 0;
   size_t outer_ = 1;  // open blocks around the user's function
   bool combining_ = false;
@@ -133,7 +162,9 @@ class TraceScope {
 struct Program::Data {
   kernel::Kernel kernel;
   std::vector<Param> params;
-  int64_t programs = 1;
+  int64_t programs = 1;                // at most
+  kernel::Length count = {};           // of programs, where it depends on the symbols
+  std::vector<const Symbol*> symbols;  // of the kernel, in its order
   std::vector<NamedValue> names = {};
 };
 
@@ -152,6 +183,10 @@ std::string text(const kernel::Type& type);
 /// one of a tile.
 void check_extents(const Trace& t, std::string_view what, const std::vector<int64_t>& dims, Line at);
 void check_dtype(const Trace& t, std::string_view what, Dtype dtype, Line at);
+/// Returns "64,<=8": the extents of an array, of run-time ones the largest.
+std::string dims_text(const AnyRef& ref);
+/// Throws where an array or a buffer belongs to another trace.
+void check_own(const Trace& t, std::string_view what, const AnyRef& ref, Line at);
 /// Returns the shape to which tiles of one rank, or scalars, are brought: extents of 1 repeat. Throws where there is
 /// none.
 std::vector<int64_t> common_shape(const Trace& t, std::string_view what, std::span<const kernel::Value> values,

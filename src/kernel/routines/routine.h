@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/describe/desc.h"
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -16,6 +17,10 @@ struct Routine {
         buffers;  // for each parameter: an operand of the call (inputs, then outputs), then the scratch buffers
     std::vector<int64_t> symbols;
     int64_t grid;
+    // Of kernels with run-time lengths: which of the call's lengths each symbol is, in place of `symbols`, and the
+    // number of programs as an expression of them.
+    std::vector<size_t> lengths = {};
+    Length count = {};
   };
   std::vector<Kernel> kernels;
   std::vector<Launch> launches;  // in order

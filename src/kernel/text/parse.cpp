@@ -1,4 +1,5 @@
 // From text to a kernel, by the table of fields.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -55,12 +56,11 @@ class Parser {
     }
     if (in_.accept(";")) {
       do {
-        numbered('s', kernel_.symbols.size());
-        kernel_.symbols.push_back(fmt::format("s{}", kernel_.symbols.size()));
+        symbol();
       } while (in_.accept(","));
     }
     in_.expect(")");
-    if (in_.accept("grid")) launch_ = Launch{std::move(arrays_), in_.whole("the number of programs", 0)};
+    if (in_.accept("grid")) grid();
     else if (has_extents_) refuse(in_.peek(), "the arrays have extents: write \"grid\" and the number of programs");
     kernel_.any_size = in_.accept("any_size");
     kernel_.ordered = in_.accept("ordered");
@@ -74,6 +74,74 @@ class Parser {
       end_line();
     }
     // Allocations stand anywhere in the block, and references to parameters are counted already.
+  }
+
+  /// Reads "s0", or of a launch "s0 n bound(64)".
+  void symbol() {
+    numbered('s', kernel_.symbols.size());
+    kernel_.symbols.push_back(fmt::format("s{}", kernel_.symbols.size()));
+    if (!has_extents_) return;
+    const Token name = in_.take();
+    if (name.kind != Kind::word && name.kind != Kind::string)
+      refuse(name, "the symbol has no name: write one, and its largest value as bound(64)");
+    in_.expect("bound"), in_.expect("(");
+    symbols_.push_back({name.text, in_.whole("the largest value of a symbol", 1, most_memory)});
+    in_.expect(")");
+    kernel_.symbols.back() = fmt::format("{}<={}", name.text, symbols_.back().bound);
+  }
+
+  /// Reads the number of programs, which may be an expression of symbols, and gives extents their bounds.
+  void grid() {
+    Launch launch{std::move(arrays_), std::move(symbols_), 1, {}};
+    const Token at = in_.peek();
+    if (const Length count = length(kernel_.symbols.size(), deepest); count.is_number()) {
+      launch.programs = count.value({});
+      if (launch.programs < 0) refuse(at, "the number of programs is negative: write 0 or more");
+    } else {
+      launch.count = count;
+      in_.expect("most");
+      launch.programs = in_.whole("the largest number of programs", 0);
+    }
+    for (Launch::Array& array : launch.arrays)
+      for (size_t axis = 0; axis < array.symbols.size(); ++axis) {
+        if (array.symbols[axis] < 0) continue;
+        if (static_cast<size_t>(array.symbols[axis]) >= launch.symbols.size())
+          refuse(at, fmt::format("an extent is s{}, and there is no such symbol: write it behind the parameters",
+                                 array.symbols[axis]));
+        array.dims[axis] = launch.symbols[static_cast<size_t>(array.symbols[axis])].bound;
+      }
+    launch_ = std::move(launch);
+  }
+
+  /// Reads "64", "s0" or "mul(s0, 8)".
+  Length length(size_t symbols, int depth) {
+    if (in_.peek().kind == Kind::number) return Length::number(in_.whole("a length"));
+    const Token word = in_.expect(Kind::word, "a number, a symbol or an operator of lengths");
+    if (const size_t number = symbol_number(word); number < symbols)
+      return Length::symbol(static_cast<int32_t>(number));
+    const auto op = operator_named(word);
+    if (depth == 0) refuse(word, "the expression is too deep: write a simpler one");
+    in_.expect("(");
+    const Length left = length(symbols, depth - 1);
+    in_.expect(",");
+    const Length right = length(symbols, depth - 1);
+    in_.expect(")");
+    return Length::apply(op, left, right);
+  }
+
+  /// Returns the number of "s3"; none of another word.
+  static size_t symbol_number(const Token& word) {
+    const string& t = word.text;
+    const bool digits = t.size() > 1 && t.size() < 8 && t[0] == 's' &&
+                        std::all_of(t.begin() + 1, t.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return digits ? static_cast<size_t>(std::stoul(t.substr(1))) : SIZE_MAX;
+  }
+
+  static ScalarOp operator_named(const Token& word) {
+    for (size_t k = 0; k < static_cast<size_t>(ScalarOp::count_); ++k)
+      if (const auto op = static_cast<ScalarOp>(k); Length::takes(op) && info(op).name == word.text) return op;
+    refuse(word, fmt::format("{} is no symbol and no operator of lengths: add, sub, mul, floordiv, mod, min, max",
+                             word.text));
   }
 
   /// Takes "p3" or "l3", whose number must be `next`.
@@ -97,7 +165,7 @@ class Parser {
     p.constant = in_.accept("constant");
     p.dtype = read_dtype(in_);
     if (in_.accept("[")) {
-      extents(array.dims, at);
+      extents(array, at);
       has_extents_ = true;
     } else if (has_extents_) {
       refuse(at, "the parameter has no extents, and others have: give all of them extents, or none");
@@ -108,10 +176,21 @@ class Parser {
     kernel_.params.push_back(std::move(p));
   }
 
-  void extents(std::vector<int64_t>& dims, const Token& at) {
+  /// Reads the extents of an array; those that are symbols have their bounds later.
+  void extents(Launch::Array& array, const Token& at) {
     int64_t elements = 1;
+    std::vector<int64_t>& dims = array.dims;
     while (!in_.accept("]")) {
       if (!dims.empty()) in_.expect(",");
+      array.symbols.push_back(-1);
+      if (in_.peek().kind == Kind::word) {
+        const size_t number = symbol_number(in_.peek());
+        if (number > INT16_MAX) refuse(in_.peek(), "the extent is no symbol and no number: write s0, or 64");
+        array.symbols.back() = static_cast<int32_t>(number);
+        dims.push_back(1);
+        in_.take();
+        continue;
+      }
       dims.push_back(in_.whole("an extent", 0, most_memory));
       if (__builtin_mul_overflow(elements, std::max<int64_t>(dims.back(), 1), &elements) || elements > most_memory)
         refuse(at, "the array has more than 2^47 elements: give it smaller extents");
@@ -403,6 +482,7 @@ class Parser {
   Kernel kernel_;
   std::optional<Launch> launch_;
   std::vector<Launch::Array> arrays_;
+  std::vector<Launch::Extent> symbols_;
   bool has_extents_ = false;
   std::map<string, Value, std::less<>> values_;
   Value address_ = no_value;

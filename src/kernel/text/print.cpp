@@ -24,9 +24,10 @@ class Printer {
     auto out = std::back_inserter(text_);
     fmt::format_to(out, "kernel @{}(", quoted_name(kernel_.name));
     for (size_t k = 0; k < kernel_.params.size(); ++k) text_ += (k ? ", " : "") + param(k, launch);
-    for (size_t k = 0; k < kernel_.symbols.size(); ++k) fmt::format_to(out, "{}s{}", k ? ", " : "; ", k);
+    for (size_t k = 0; k < kernel_.symbols.size(); ++k) text_ += (k ? ", " : "; ") + symbol(k, launch);
     text_ += ')';
-    if (launch) fmt::format_to(out, " grid {}", launch->programs);
+    if (launch && launch->count) fmt::format_to(out, " grid {} most {}", launch->count.to_string(), launch->programs);
+    else if (launch) fmt::format_to(out, " grid {}", launch->programs);
     if (kernel_.any_size) text_ += " any_size";
     if (kernel_.ordered) text_ += " ordered";
     if (kernel_.cluster > 0) fmt::format_to(out, " clusters {}", kernel_.cluster);
@@ -102,7 +103,20 @@ class Printer {
     const bool read = launch && launch->arrays[k].read;
     s += fmt::format(": {}{}{}", p.written ? (read ? "inout " : "out ") : "", p.constant ? "constant " : "",
                      short_name(p.dtype));
-    return launch ? s + fmt::format("[{}]", fmt::join(launch->arrays[k].dims, ",")) : s;
+    if (!launch) return s;
+    const Launch::Array& array = launch->arrays[k];
+    std::vector<string> extents;
+    for (size_t axis = 0; axis < array.dims.size(); ++axis) {
+      const int32_t number = axis < array.symbols.size() ? array.symbols[axis] : -1;
+      extents.push_back(number < 0 ? fmt::format("{}", array.dims[axis]) : fmt::format("s{}", number));
+    }
+    return s + fmt::format("[{}]", fmt::join(extents, ","));
+  }
+
+  /// "s0", of a launch with the name and the bound: "s0 n bound(64)".
+  string symbol(size_t k, const Launch* launch) const {
+    if (!launch) return fmt::format("s{}", k);
+    return fmt::format("s{} {} bound({})", k, quoted_name(launch->symbols[k].name), launch->symbols[k].bound);
   }
 
   /// Local buffers without an instruction that makes them.
@@ -252,6 +266,7 @@ string print(const Kernel& kernel) { return Printer(kernel).kernel(nullptr); }
 
 string print(const Kernel& kernel, const Launch& launch) {
   check(launch.arrays.size() == kernel.params.size(), "print", "a launch has an array for each parameter");
+  check(launch.symbols.size() == kernel.symbols.size(), "print", "a launch has a name for each symbol");
   return Printer(kernel).kernel(&launch);
 }
 

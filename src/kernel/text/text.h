@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernel/length.h"
 #include "kernel/tile.h"
 
 namespace weft::kernel {
@@ -13,11 +14,18 @@ namespace weft::kernel {
 /// The arrays and the grid of one launch.
 struct Launch {
   struct Array {
-    bool read = true;  // false: a parameter that is written, and whose elements the kernel does not begin with
-    std::vector<int64_t> dims;
+    bool read = true;           // false: a parameter that is written, and whose elements the kernel does not begin with
+    std::vector<int64_t> dims;  // of symbols the bounds
+    std::vector<int32_t> symbols;  // the kernel's symbol that is each extent, -1 of a number; empty: all are numbers
   };
   std::vector<Array> arrays;  // one for each parameter
-  int64_t programs = 1;
+  struct Extent {
+    std::string name;
+    int64_t bound = 1;
+  };
+  std::vector<Extent> symbols;  // of the kernel
+  int64_t programs = 1;         // at most
+  Length count;                 // of programs, where it depends on the symbols
 };
 
 /// Returns the text of a kernel with the extents of its arrays, their names, and the number of programs.

@@ -1,4 +1,4 @@
-// The attention class: against the region's meaning in float64 over random sizes, strides, masks and dtypes, forward
+// Attention on CPUs: against the region's meaning in float64 over random sizes, strides, masks and dtypes, forward
 // and backward; how many launches it takes; the same bits for any number of threads.
 #include <random>
 

@@ -42,7 +42,7 @@ void matmul_bias_relu(const k::In<T, 2>& a, const k::In<T, 2>& b, const k::In<fl
                       Tiles tile) {
   const auto m = k::ds(k::program_id(0) * tile.m, tile.m), n = k::ds(k::program_id(1) * tile.n, tile.n);
   k::Mut acc = k::zeros<float>({tile.m, tile.n});
-  k::loop(0, a.dim(1), tile.k,
+  k::loop(0, a.extent(1), tile.k,
           [&](k::Index i) { acc = k::dot(a(m, k::ds(i, tile.k)), b(k::ds(i, tile.k), n), acc.get()); });
   c(m, n) = k::cast<T>(k::maximum(acc + k::row(bias(n)), 0.0));
 }
@@ -51,18 +51,19 @@ void matmul_bias_relu(const k::In<T, 2>& a, const k::In<T, 2>& b, const k::In<fl
 template <class T>
 void attention(const k::In<T, 2>& query, const k::In<T, 2>& keys, const k::In<T, 2>& values, const k::Out<T, 2>& out,
                const k::Out<float, 1>& lse, int64_t queries, int64_t block, bool causal) {
-  const int64_t length = keys.dim(0), d = query.dim(1);
+  const k::Index length = keys.extent(0);
+  const int64_t d = query.dim(1);
   const double scale = 1.4426950408889634 / std::sqrt(static_cast<double>(d));
   const auto first = k::program_id(0) * queries;
   const auto rows = k::ds(first, queries);
   const auto q = query(rows, k::all).load();
   k::Mut m = k::full<float>({queries}, -INFINITY), l = k::zeros<float>({queries});
   k::Mut acc = k::zeros<float>({queries, d});
-  const k::Index end = causal ? k::minimum(first + queries, length) : k::Index(length);
+  const k::Index end = causal ? k::minimum(first + queries, length) : length;
   k::loop(0, end, block, [&](k::Index j) {
     const auto columns = k::row(j + k::arange(block));
     auto s = k::dot(q, k::trans(keys(k::ds(j, block), k::all))) * scale;
-    s = k::where(columns < length, s, -INFINITY);
+    s = k::where(columns < k::reshape(length, {1, 1}), s, -INFINITY);
     if (causal) s = k::where(columns <= k::col(first + k::arange(queries)), s, -INFINITY);
     const auto larger = k::maximum(m, k::max(s, 1));
     const auto p = k::exp2(s - k::col(larger));

@@ -46,7 +46,7 @@ void check_joined(const k::Program& program, int64_t count) {
   const auto& data = program.data();
   const std::vector<Bytes> arrays = test_kernels::random_arrays(program, 5);
   const std::vector<Bytes> wanted = test_kernels::interpreted(kernel::expand(data.kernel), arrays, data.programs);
-  const kernel::Kernel joined = kernel::with_joined_programs(data.kernel, count, data.programs);
+  const kernel::Kernel joined = kernel::with_joined_programs(data.kernel, count, kernel::Length::number(data.programs));
   const int64_t programs = (data.programs + count - 1) / count;
   for (const kernel::Kernel& form : {kernel::expand(joined), legal(joined, true), legal(joined, false)}) {
     const std::vector<Bytes> got = test_kernels::interpreted(form, arrays, programs);
@@ -63,7 +63,8 @@ TEST_CASE("rows of joined programs are stored while the next ones are computed")
   CHECK(kernel::programs_to_join(program.data().kernel, 256) == 4);
   CHECK(kernel::programs_to_join(program.data().kernel, 1 << 20) == 16);
   CHECK(kernel::programs_to_join(program.data().kernel, 255) == 1);
-  const std::string text = kernel::print(legal(kernel::with_joined_programs(program.data().kernel, 4, 256)));
+  const std::string text =
+      kernel::print(legal(kernel::with_joined_programs(program.data().kernel, 4, kernel::Length::number(256))));
   CAPTURE(text);
   CHECK(count(text, "streaming") == 2);    // while the next row is computed, and of the last row
   CHECK(count(text, "prefetch p0") == 2);  // in the first row, and in the others

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "kernel/checked_memory.h"
@@ -22,10 +23,11 @@ struct Bytes {
   int64_t elements;
 };
 
-inline std::vector<Bytes> interpreted(const weft::kernel::Kernel& kernel, std::vector<Bytes> arrays, int64_t programs) {
+inline std::vector<Bytes> interpreted(const weft::kernel::Kernel& kernel, std::vector<Bytes> arrays, int64_t programs,
+                                      std::span<const int64_t> extents = {}) {
   std::vector<weft::kernel::HostBuffer> buffers;
   for (Bytes& a : arrays) buffers.push_back({a.data.data(), a.elements});
-  weft::kernel::interpret(kernel, buffers, {}, programs);
+  weft::kernel::interpret(kernel, buffers, extents, programs);
   return arrays;
 }
 
@@ -37,14 +39,16 @@ inline bool flat(const weft::kernel::Kernel& kernel) {
 }
 
 /// Runs a kernel on copies of the arrays as it is and rewritten, and compares bits.
-inline void compare_rewritten(const weft::k::Program& program, const std::vector<Bytes>& arrays) {
+inline void compare_rewritten(const weft::k::Program& program, const std::vector<Bytes>& arrays,
+                              std::span<const int64_t> extents = {}) {
   const auto& data = program.data();
   const weft::kernel::Kernel expanded = weft::kernel::expand(data.kernel);
-  const std::vector<Bytes> wanted = interpreted(expanded, arrays, data.programs);
+  const int64_t programs = program.programs(extents);
+  const std::vector<Bytes> wanted = interpreted(expanded, arrays, programs, extents);
   for (const weft::kernel::VectorRegisters registers : {weft::kernel::VectorRegisters{16, 16}, {32, 16}, {64, 32}}) {
     const weft::kernel::Kernel legal = weft::kernel::legalize(expanded, registers);
     CHECK(flat(legal));
-    const std::vector<Bytes> got = interpreted(legal, arrays, data.programs);
+    const std::vector<Bytes> got = interpreted(legal, arrays, programs, extents);
     for (size_t k = 0; k < got.size(); ++k) {
       CAPTURE(program.name());
       CAPTURE(k);
@@ -76,7 +80,7 @@ inline std::vector<Bytes> random_arrays(const weft::k::Program& program, unsigne
 
 /// Runs a kernel on arrays in the interpreter, and checks that it keeps its bits when it is rewritten.
 template <class... Vector>
-void run(const weft::k::Program& program, Vector&... arrays) {
+void run_with(const weft::k::Program& program, std::span<const int64_t> extents, Vector&... arrays) {
   std::vector<Bytes> before;
   const auto keep = [&](auto& v) {
     const char* bytes = reinterpret_cast<const char*>(v.data());
@@ -84,8 +88,12 @@ void run(const weft::k::Program& program, Vector&... arrays) {
   };
   (keep(arrays), ...);
   void* const pointers[] = {arrays.data()...};
-  program.interpret(pointers);
-  compare_rewritten(program, before);
+  program.interpret(pointers, extents);
+  compare_rewritten(program, before, extents);
+}
+template <class... Vector>
+void run(const weft::k::Program& program, Vector&... arrays) {
+  run_with(program, {}, arrays...);
 }
 
 }  // namespace test_kernels

@@ -120,8 +120,11 @@ class HostKernels {
     for (size_t i = 0; i < kernel.symbols.size(); ++i) arguments += fmt::format("S[{}], ", i);
     for (const target::cuda::TensorCopy& m : r.maps) {
       const int64_t size = m.dtype.size();
-      maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull, {}ull, {}ull}}}}", m.param,
-                          m.pitch * size, m.across * size, m.lines, size, m.width > 0 ? m.width : m.pitch, m.end);
+      const auto end = [](const target::cuda::AxisEnd& e, int64_t without) {
+        return e.symbol >= 0 ? fmt::format("S[{}]", e.symbol) : fmt::format("{}ull", e.number > 0 ? e.number : without);
+      };
+      maps += fmt::format(", TensorMap{{{{(u64)B[{}], {}ull, {}ull, {}ull, {}ull, (u64){}, (u64){}}}}}", m.param,
+                          m.pitch * size, m.across * size, m.lines, size, end(m.width, m.pitch), end(m.end, 0));
     }
     if (r.ordered || r.meets) maps += ", 0";
     // Blocks that wait for each other take turns, as those of a cluster do.

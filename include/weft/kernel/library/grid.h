@@ -28,7 +28,7 @@ Tile<typename X::Element, 0> grid_reduce(const X& x, int64_t block, Scalar ident
   static_assert(X::rank == 1, "grid_reduce takes an array of one axis");
   Mut sum = full<typename X::Element>({block}, identity, at);
   loop(
-      program_id(0, at) * block, Index(x.dim(0, at), at), block * num_programs(0, at),
+      program_id(0, at) * block, x.extent(0, at), block * num_programs(0, at),
       [&](const Index& i) { sum = f(sum.get(at), detail::loaded(x, i, block, identity, at)); }, at);
   return reduce(sum.get(at), 0, f, at);
 }
@@ -56,7 +56,7 @@ void scan_all(const X& x, const Y& y, int64_t block, Scalar identity, const F& f
   static_assert(X::rank == 1 && Y::rank == 1, "scan_all takes arrays of one axis");
   Mut carry = scalar<T>(identity, at);
   loop(
-      Index(0, at), Index(x.dim(0, at), at), block,
+      Index(0, at), x.extent(0, at), block,
       [&](const Index& i) {
         const auto before = broadcast_to(carry.get(at), {block}, at);
         const auto scanned = f(before, scan(detail::loaded(x, i, block, identity, at), 0, f, false, at));

@@ -34,11 +34,11 @@ struct GemmTile {
 /// Returns Σ A(k) · B(k) over the depth, a tile [m, n] in float32 (float64 of float64, int32 of integers), k ascending.
 /// `a(span)` gives a tile [m, k] of the depth's slice `span`, `b(span)` one [k, n]; beyond the depth either is 0.
 template <class A, class B>
-auto gemm_loop(int64_t depth, const GemmTile& tile, const A& a, const B& b, Line at = Line::here()) {
+auto gemm_loop(const Index& depth, const GemmTile& tile, const A& a, const B& b, Line at = Line::here()) {
   using Left = TileOf<std::invoke_result_t<A, Ds>>;
   Mut sum = zeros<detail::Sum<typename Left::Element>>({tile.m, tile.n}, at);
   loop(
-      Index(0, at), Index(depth, at), tile.k,
+      Index(0, at), depth, tile.k,
       [&](const Index& i) {
         const Ds span = ds(i, tile.k);
         sum = dot(a(span), b(span), sum.get(at), tile.precision, at);
@@ -55,7 +55,7 @@ void gemm(const A& a, const B& b, const Index& i, const Index& j, const GemmTile
   const Ds rows = ds(i * tile.m, tile.m), columns = ds(j * tile.n, tile.n);
   const auto left = [&](const Ds& depth) { return a(rows, depth).load(at); };
   const auto right = [&](const Ds& depth) { return b(depth, columns).load(at); };
-  store(rows, columns, gemm_loop(a.dim(1, at), tile, left, right, at));
+  store(rows, columns, gemm_loop(a.extent(1, at), tile, left, right, at));
 }
 
 /// What attention gives for a block of queries.

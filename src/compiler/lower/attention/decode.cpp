@@ -1,5 +1,5 @@
 // The attention class for one query a head (decode). A block reads many keys at a time in tiles [keys, width], as they
-// lie in memory. The running maximum and sum are scalars (online softmax, see lower/attention/forward.cpp), and each
+// lie in memory. The running maximum and sum are scalars (online softmax), and each
 // row of a tile keeps its own sum of values until the end. The number of keys may be an integer in memory: rows past it
 // are not read, so a program of static shapes serves a cache that fills up.
 //
@@ -339,6 +339,9 @@ Lowered AttentionRow::run() {
 
 }  // namespace
 
-Lowered lower_attention_row(const LowerContext& cx, Group& group) { return AttentionRow(cx, group).run(); }
+Lowered lower_single_query(const LowerContext& cx, const Group& fused) {
+  Group group = fused.copy();
+  return AttentionRow(cx, group).run();
+}
 
 }  // namespace weft::compiler

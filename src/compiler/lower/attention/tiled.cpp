@@ -1,5 +1,4 @@
-// Attention by the kernels of src/kernels, on the arrays of a plan as they lie: on GPUs, and on CPUs where lengths are
-// static.
+// Attention by the kernels of src/kernels, on the arrays of a plan as they lie.
 #include <algorithm>
 #include <utility>
 
@@ -59,7 +58,7 @@ class TiledAttention {
   /// Places the sums of rows in memory of the routine's own. Returns their bytes.
   int64_t add_delta() {
     a_.delta = {buffer(-1), float32, 0, std::vector<int64_t>(a_.batch.size()), 1, 0};
-    int64_t entries = a_.queries;
+    int64_t entries = a_.queries.bound();
     for (size_t axis = a_.batch.size(); axis-- > 0;)
       a_.delta.batch[axis] = std::exchange(entries, entries * a_.batch[axis]);
     return entries * float32.size();
@@ -69,6 +68,8 @@ class TiledAttention {
     Lowered out;
     out.kernel = kernel.program.data().kernel;
     out.grid = kernel.program.programs();
+    out.count = kernel.program.data().count;
+    for (const Symbol* s : kernel.program.symbols()) out.symbols.push_back({0, s});
     for (const int number : kernel.buffers) out.params.push_back(buffers_[static_cast<size_t>(number)]);
     return out;
   }

@@ -209,7 +209,19 @@ void RowLowering::bind_programs() {
 Value RowLowering::lane_count() {
   if (dynamic_extent_) return emit_.argument("n", {schedule_.lanes.share(), nullptr});
   if (all_static(lanes_)) return emit_.builder().index(schedule_.lanes.share());
-  return emit_.extent(lanes_.back().extent);
+  return points_of(lanes_);
+}
+
+/// Returns how many numbers the variables have as digits. Of several, only the first one may be symbolic: behind a
+/// symbol's value the numbers would have gaps.
+Value RowLowering::points_of(const std::vector<DomainVariable>& vars) {
+  kernel::Builder& b = emit_.builder();
+  Value count = emit_.extent(vars[0].extent);
+  for (size_t k = 1; k < vars.size(); ++k) {
+    check(vars[k].extent.is_static(), "row lowering", "a symbolic axis stands behind another one");
+    count = b.mul(count, b.index(vars[k].extent.bound()));
+  }
+  return count;
 }
 
 void RowLowering::passes() {
@@ -311,7 +323,7 @@ void RowLowering::inner_loop(int p) {
   hoist(p, {loop_});
   if (has_frames(p) && all_static(serial_) && extent_of(serial_) > 1)
     return finish_reductions(p, part_of_columns(p, emit_.builder().index(0), 1));
-  Value count = all_static(serial_) ? b.index(extent_of(serial_)) : emit_.extent(serial_.back().extent);
+  Value count = all_static(serial_) ? b.index(extent_of(serial_)) : points_of(serial_);
   const std::vector<Value> start = identities(p);
   const size_t reductions = start.size(), unroll = reductions > 0 && batches_loads(p) ? unroll_of(reductions) : 0;
   const size_t most_parts =

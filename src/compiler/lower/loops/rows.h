@@ -44,6 +44,7 @@ class RowLowering {
   std::vector<ix::Expr> digits(const std::vector<DomainVariable>& vars, ix::Expr linear);
   void bind_programs();
   kernel::Value lane_count();
+  kernel::Value points_of(const std::vector<DomainVariable>& vars);
   bool one_tile() const;
   void passes();
   void pass(int p);

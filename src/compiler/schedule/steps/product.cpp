@@ -59,7 +59,7 @@ std::vector<NamedAxis> attention_axes(const AttentionPlan& plan) {
 kernels::Attention attention_shape(const AttentionPlan& plan, const Numerics& numerics) {
   kernels::Attention out;
   out.dtype = plan.q.dtype, out.tf32 = plan.q.dtype == float32 && numerics.tf32;
-  out.queries = plan.tq.bound(), out.keys = plan.tk.bound();
+  out.queries = plan.tq, out.keys = plan.tk;
   out.width = plan.width, out.value_width = plan.value_width;
   return out;
 }

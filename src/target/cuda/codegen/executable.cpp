@@ -34,11 +34,16 @@ size_t capacity_for(size_t segments, size_t most) {
 }
 
 /// Returns the description of a matrix for TMA. Lines have no end where no box passes the end of the parameter.
-TensorMap tensor_map(const TensorCopy& copy, void* address) {
+TensorMap tensor_map(const TensorCopy& copy, const Segment& segment) {
   TensorMap map;
+  void* const address = segment.buffers[static_cast<size_t>(copy.param)];
+  const auto extent = [&](const AxisEnd& end, uint64_t without) {
+    if (end.symbol >= 0) return static_cast<uint64_t>(segment.symbols[static_cast<size_t>(end.symbol)]);
+    return end.number > 0 ? static_cast<uint64_t>(end.number) : without;
+  };
   const int64_t bytes = copy.across * copy.dtype.size();
-  const uint64_t extents[] = {static_cast<uint64_t>(copy.width > 0 ? copy.width : copy.pitch),
-                              copy.end > 0 ? static_cast<uint64_t>(copy.end) : uint64_t{1} << 31},
+  const uint64_t extents[] = {extent(copy.width, static_cast<uint64_t>(copy.pitch)),
+                              extent(copy.end, uint64_t{1} << 31)},
                  strides[] = {static_cast<uint64_t>(copy.pitch * copy.dtype.size())};
   const uint32_t box[] = {static_cast<uint32_t>(copy.across), static_cast<uint32_t>(copy.lines)}, steps[] = {1, 1};
   const TensorMapLayout swizzle = bytes == 128  ? tensor_map_swizzle_128
@@ -223,8 +228,7 @@ class Arguments {
     for (void* const& p : segment.buffers) pointers_.push_back(const_cast<void**>(&p));
     for (const int64_t& s : segment.symbols) pointers_.push_back(const_cast<int64_t*>(&s));
     pointers_.push_back(const_cast<int64_t*>(&segment.grid));
-    for (const TensorCopy& copy : entry.maps)
-      maps_.push_back(tensor_map(copy, segment.buffers[static_cast<size_t>(copy.param)]));
+    for (const TensorCopy& copy : entry.maps) maps_.push_back(tensor_map(copy, segment));
     for (TensorMap& map : maps_) pointers_.push_back(&map);
     if (entry.counts()) pointers_.push_back(&overlapping_);
   }

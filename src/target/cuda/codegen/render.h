@@ -28,13 +28,22 @@ struct Features {
 };
 inline Features features_of(const Machine& machine) { return {machine.arch == "sm_90a", machine.has_clusters()}; }
 
+/// Where an axis of a matrix ends, behind which all is zero: at a number, or at a symbol of the kernel. Neither: no box
+/// passes its end.
+struct AxisEnd {
+  int64_t number = 0;
+  int symbol = -1;
+  bool exists() const { return number > 0 || symbol >= 0; }
+  friend bool operator==(const AxisEnd&, const AxisEnd&) = default;
+};
+
 /// A matrix that TMA copies boxes of: `pitch` elements from line to line of a parameter, boxes of `lines` times
 /// `across` elements (at most 128 bytes, swizzled). It is an argument of its own, behind the grid.
 struct TensorCopy {
   int param = 0;
   Dtype dtype;
   int64_t pitch = 0, lines = 0, across = 0;
-  int64_t end = 0, width = 0;  // lines, and elements of a line, outside of which all is zero; 0: no box passes an edge
+  AxisEnd end, width;  // of lines, and of the elements of a line
   friend bool operator==(const TensorCopy&, const TensorCopy&) = default;
 };
 

@@ -8,6 +8,7 @@
 
 #include "kernel/tile.h"
 #include "target/cuda/codegen/layout.h"
+#include "target/cuda/codegen/render.h"
 
 namespace weft::target::cuda {
 
@@ -33,7 +34,7 @@ struct Uses {
 /// any, else where its address says. `lines` and `columns`: the ends; 0 for an axis without a limit.
 struct Box {
   kernel::Value line_limit = kernel::no_value, column_limit = kernel::no_value;
-  int64_t lines = 0, columns = 0;
+  AxisEnd lines, columns;
 };
 
 /// An operand of a product on tensor cores. It lies in shared memory as lines of 16-byte chunks, swizzled, as the tile

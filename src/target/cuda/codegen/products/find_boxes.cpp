@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "kernel/op_info.h"
 #include "target/cuda/codegen/renderer.h"
@@ -148,10 +149,16 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
   }
   // What is left of the address without the lines before the tile is its column.
   LinearSum rest = linear(uses, x.offset);
-  const auto begin = [&](Value limit, int64_t& extent) {
+  const auto begin = [&](Value limit, AxisEnd& end) {
     LinearSum out, left = linear(uses, limit);
-    extent = left.constant;
-    left.constant = 0;
+    end.number = std::exchange(left.constant, 0);
+    for (const auto& [v, times] : left.terms)
+      if (const Inst* maker = uses.maker(v); end.number == 0 && times == 1 && maker && maker->op == Op::symbol)
+        end.symbol = maker->ref;
+    std::erase_if(left.terms, [&](const auto& term) {
+      const Inst* maker = uses.maker(term.first);
+      return end.symbol >= 0 && maker && maker->op == Op::symbol && maker->ref == end.symbol;
+    });
     out.add(left, -1);
     return out;
   };
@@ -160,11 +167,14 @@ std::optional<Box> Renderer::box_of(const Uses& uses, const BoxedTile& x, std::s
     rest.add(begin(box.column_limit, box.columns), -1);
     const bool begins =
         box.line_limit != no_value ? rest.terms.empty() && rest.constant == 0 : is_multiple(rest, x.pitch);
-    if (begins && box.columns > 0 && box.columns <= x.pitch && (box.line_limit == no_value || box.lines > 0))
+    // A symbol's largest value is not known here: an axis with such an end lies in memory at its bound, which is the
+    // pitch of an array that is stored as a whole.
+    if (begins && box.columns.exists() && box.columns.number <= x.pitch &&
+        (box.line_limit == no_value || box.lines.exists()))
       return box;
   } else {
     const std::optional<IntegerRange> columns = range_of(uses, rest);
-    if (columns && columns->low >= 0 && columns->high + x.length <= x.pitch && box.lines > 0) return box;
+    if (columns && columns->low >= 0 && columns->high + x.length <= x.pitch && box.lines.exists()) return box;
   }
   why = fmt::format("where a tile of p{} passes the array's edge is not known before the launch", x.ref);
   return std::nullopt;

@@ -178,7 +178,10 @@ void Renderer::begin_producer() {
 
 /// Returns the text that defines the line and the column of the element `first`, where a box begins.
 std::string Renderer::first_of(const Box& box, int64_t pitch) const {
-  const auto from = [&](int64_t extent, Value limit) { return fmt::format("(int)({} - ({}))", extent, at(limit)); };
+  const auto from = [&](const AxisEnd& end, Value limit) {
+    const std::string extent = end.symbol >= 0 ? fmt::format("s{}", end.symbol) : fmt::format("{}", end.number);
+    return fmt::format("(int)({} - ({}))", extent, at(limit));
+  };
   if (box.line_limit == kernel::no_value && box.column_limit == kernel::no_value)
     return fmt::format("line = (int)(first / {0}), column = (int)(first % {0})", pitch);
   if (box.line_limit == kernel::no_value)

@@ -10,7 +10,7 @@
 namespace weft::kernels {
 
 /// A tile of the result: which of the products, its first row and column.
-struct GemmPlace {
+struct GemmOrigin {
   k::Index batch, row, column;
 };
 
@@ -23,10 +23,10 @@ struct Gemm {
   k::Precision precision = k::Precision::exact;  // of float32
   /// Return the tiles [rows, depth] of A and [depth, columns] of B from an index of the contracted axis on; past its
   /// end they are 0.
-  std::function<k::Any(const GemmPlace&place, const k::Index&depth)> left = {}, right = {};
+  std::function<k::Any(const GemmOrigin&origin, const k::Index&depth)> left = {}, right = {};
   /// Makes the results of sums and stores them: of a tile, or of `part` of its columns after another (0: of all), since
   /// there are registers for few elements beside the sums.
-  std::function<void(const GemmPlace& place, const k::Any& sums)> finish = {};
+  std::function<void(const GemmOrigin& origin, const k::Any& sums)> finish = {};
   int64_t part = 0;
 };
 

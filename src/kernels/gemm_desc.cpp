@@ -81,13 +81,13 @@ class Described {
       refs_ = refs;
       Gemm g{batches_, d_.m, d_.n, Index(d_.k), tile_, rows_of_band};
       if (is_tf32(d_)) g.precision = k::Precision::tf32;
-      g.left = [&](const GemmPlace& at, const Index& depth) {
+      g.left = [&](const GemmOrigin& at, const Index& depth) {
         return load(a_, at, part(at.row, tile_.rows), part(depth, tile_.depth));
       };
-      g.right = [&](const GemmPlace& at, const Index& depth) {
+      g.right = [&](const GemmOrigin& at, const Index& depth) {
         return load(b_, at, part(depth, tile_.depth), part(at.column, tile_.columns));
       };
-      g.finish = [&](const GemmPlace& at, const Any& sums) { finish(at, Sums(sums)); };
+      g.finish = [&](const GemmOrigin& at, const Any& sums) { finish(at, Sums(sums)); };
       g.part = in_parts_ ? columns_of_part : 0;
       gemm(g);
     });
@@ -127,7 +127,7 @@ class Described {
     out.strides.insert(out.strides.end(), x.strides.begin(), x.strides.end());
     return out;
   }
-  std::vector<Span> spans(const Array& x, const GemmPlace& at, const Span& rows, const Span& columns) const {
+  std::vector<Span> spans(const Array& x, const GemmOrigin& at, const Span& rows, const Span& columns) const {
     std::vector<Span> out(x.batch.size());
     Index rest = at.batch;
     for (size_t axis = x.batch.size(); axis-- > 0;) {
@@ -137,18 +137,18 @@ class Described {
     out.push_back(rows), out.push_back(columns);
     return out;
   }
-  Any load(const Array& x, const GemmPlace& at, const Span& rows, const Span& columns) const {
+  Any load(const Array& x, const GemmOrigin& at, const Span& rows, const Span& columns) const {
     return k::load(view(x), spans(x, at, rows, columns));
   }
   /// Returns elements that belong to those of a tile.
-  Sums beside(const Array& x, const GemmPlace& at, const Sums& tile) const {
+  Sums beside(const Array& x, const GemmOrigin& at, const Sums& tile) const {
     return Sums(k::cast(load(x, at, part(at.row, tile.dim(0)), part(at.column, tile.dim(1))), float32));
   }
-  void store(const Array& x, const GemmPlace& at, const Any& tile) const {
+  void store(const Array& x, const GemmOrigin& at, const Any& tile) const {
     k::store(view(x), spans(x, at, part(at.row, tile.dims()[0]), part(at.column, tile.dims()[1])), tile);
   }
 
-  void finish(const GemmPlace& at, Sums v) const {
+  void finish(const GemmOrigin& at, Sums v) const {
     if (d_.bias) {
       const Any row = k::load(view(bias_), spans(bias_, at, {.size = 1}, part(at.column, v.dim(1))));
       v = v + Sums(k::broadcast_to(k::cast(row, float32), {v.dim(0), v.dim(1)}));
@@ -164,7 +164,7 @@ class Described {
   }
 
   /// Stores the sums of some rows of the result after another.
-  void add_rows(const GemmPlace& at, const Sums& v) const {
+  void add_rows(const GemmOrigin& at, const Sums& v) const {
     constexpr int64_t rows = kernel::rows_of_a_sum;
     for (int64_t first = 0; first < v.dim(0); first += rows) {
       const Any some = v.dim(0) == rows ? v.any() : k::slice(v.any(), {first, 0}, {rows, v.dim(1)});

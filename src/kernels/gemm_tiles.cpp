@@ -76,7 +76,7 @@ double seconds_of_memory(const target::Machine& machine, const GemmWork& w) {
 }
 
 /// Returns the seconds of what runs at once: that which takes less does not hide wholly behind what takes most.
-double together(std::initializer_list<double> seconds) {
+double overlapped(std::initializer_list<double> seconds) {
   constexpr double seen = 0.1;
   const double most = std::max(seconds);
   return most + seen * (std::accumulate(seconds.begin(), seconds.end(), 0.0) - most);
@@ -155,8 +155,8 @@ std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmW
                   waves = tiles_of(programs, machine.processors);
     if (t.ping_pong && waves < 2) continue;
     const double uneven = t.columns % 64 != 0 ? 1.03 : 1,  // of equal ones, tiles of whole lines are the safer
-        seconds = uneven * together({seconds_of(machine, w, t, waves), seconds_of_cache(machine, w, t, programs),
-                                     seconds_of_memory(machine, w)});
+        seconds = uneven * overlapped({seconds_of(machine, w, t, waves), seconds_of_cache(machine, w, t, programs),
+                                       seconds_of_memory(machine, w)});
     // A program that has an SM to itself has its shared memory too.
     if (waves == 1) {
       const int64_t room = machine.tensor_core_bytes(w.operands) - exchanged_bytes;

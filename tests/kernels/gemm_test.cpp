@@ -1,9 +1,16 @@
 // The kernels of products that descriptors ask for (kernels/gemm_desc.h): which they take, what they compute, on a CPU
-// against float64.
+// and thread by thread as they are rendered for a GPU, against float64.
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernel/expand/expand.h"
 #include "kernels/gemm_case.h"
 #include "kernels/gemm_desc.h"
+#include "target/cuda/codegen/render.h"
+#include "target/cuda/host_kernels.h"
 #include "target/target.h"
 
 using namespace weft;
@@ -45,6 +52,49 @@ TEST_CASE("products of descriptors: layouts, edges, epilogues, sums of rows, by 
     if (d.m < 1000) check_on_cpu(d, 1);
   for (const DotDesc& d : batched_products()) check_on_cpu(d, 1);
   check_on_cpu(with_sums(with(product(384, 448, 128), Activation::gelu_tanh, PreActivation::derivative)), 8);
+}
+
+TEST_CASE("products of descriptors, thread by thread: what epilogues read is copied ahead, rows are added up") {
+  if (!can_run_kernels()) return;
+  const auto gelu = Activation::gelu_tanh;
+  const std::vector<DotDesc> all = {
+      with_residual(product(392, 328, 192), true),                               // programs in turns, with edges
+      with(product(384, 256, 128, float16), gelu, PreActivation::derivative),    // no edges
+      with_sums(with(product(384, 160, 128), gelu, PreActivation::derivative)),  // and sums of each 128 rows
+      with_residual(product(128, 320, 128, bfloat16, true, true), false),        // one wave
+      product(96, 250, 64, bfloat16, true, true, 6),                             // lines that are no whole 16 bytes
+  };
+  target::Machine few = machine;
+  few.processors = 2;
+  const target::cuda::Features hopper = target::cuda::features_of(machine);
+  std::vector<RandomCase> cases;
+  std::vector<GemmOperands> operands;
+  std::string sources;
+  for (const DotDesc& d : all) {
+    const kernels::GemmKernel made = kernels::gemm_kernels(d, few, 1).at(0);
+    const GemmOperands& x = operands.emplace_back(d);
+    RandomCase& c = cases.emplace_back(RandomCase{made.kernel, {}, {}, {}, made.programs});
+    for (const GemmOperands::Array& a : x.arrays) {
+      const std::vector<char> bytes = encode(a.values, a.dtype);
+      const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+      c.buffers.emplace_back(first, first + bytes.size());
+      c.elements.push_back(static_cast<int64_t>(a.values.size()));
+    }
+    sources += target::cuda::render(kernel::expand(c.kernel), "k", {}, hopper).source;
+  }
+  CHECK(sources.find("two programs in turns") != std::string::npos);
+  CHECK(sources.find("load_space") != std::string::npos);
+  const HostKernels host(cases, {}, hopper);
+  for (size_t n = 0; n < all.size(); ++n) {
+    CAPTURE(all[n].to_string());
+    host.run(n, cases[n]);
+    std::vector<std::vector<double>> got;
+    for (size_t k = 0; k < cases[n].buffers.size(); ++k) {
+      const char* const data = reinterpret_cast<const char*>(cases[n].buffers[k].data());
+      got.push_back(decode({data, data + cases[n].buffers[k].size()}, operands[n].arrays[k].dtype));
+    }
+    check_product(operands[n], got);
+  }
 }
 
 TEST_CASE("products of descriptors: what has a kernel") {

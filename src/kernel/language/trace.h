@@ -162,9 +162,9 @@ class TraceScope {
 struct Program::Data {
   kernel::Kernel kernel;
   std::vector<Param> params;
-  int64_t programs = 1;                // at most
-  kernel::Length count = {};           // of programs, where it depends on the symbols
-  std::vector<const Symbol*> symbols;  // of the kernel, in its order
+  int64_t programs = 1;                     // at most
+  kernel::Length count = {};                // of programs, where it depends on the symbols
+  std::vector<const Symbol*> symbols = {};  // of the kernel, in its order
   std::vector<NamedValue> names = {};
 };
 

@@ -279,7 +279,7 @@ TEST_CASE("candidates: operands that are not aligned go to one that takes them, 
 }
 
 TEST_CASE("embedded sources: files with what they include, by name") {
-  const std::string text = cuda::cuda_source("target/cuda/handwritten/gemm.cu");
+  const std::string text = cuda::cuda_source("target/cuda/handwritten/convolution/convolution.cu");
   CHECK(text.find("#include") == std::string::npos);
   const size_t first = text.find("typedef signed char i8;");
   REQUIRE(first != std::string::npos);

@@ -79,19 +79,19 @@ void DotLowering::matmul_form(bool exchanged) {
   const auto limit = [&](bool guarded, Value end, Value first) { return guarded ? b_.sub(end, first) : no_value; };
   kernels::Gemm g{batches, rows, columns, k::Index(trace.any(k_)), tile, schedule_.staging.raster};
   if (d_.a == float32 && d_.numerics.tf32) g.precision = k::Precision::tf32;
-  g.left = [&](const kernels::GemmPlace& at, const k::Index& depth) {
+  g.left = [&](const kernels::GemmOrigin& at, const k::Index& depth) {
     const Value r = value(at.row), k = value(depth);
     return trace.any(matmul_operand(left, r, k, {tile.rows, tile.depth}, {Along::row, Along::depth},
                                     {limit(row_ends, row_end, r), limit(depth_ends, k_, k)}));
   };
-  g.right = [&](const kernels::GemmPlace& at, const k::Index& depth) {
+  g.right = [&](const kernels::GemmOrigin& at, const k::Index& depth) {
     const Value c = value(at.column), k = value(depth);
     return trace.any(matmul_operand(right, c, k, {tile.depth, tile.columns}, {Along::depth, Along::row},
                                     {limit(depth_ends, k_, k), limit(column_ends, column_end, c)}));
   };
   const std::vector<int64_t> strides =
       exchanged ? std::vector<int64_t>{d_.c_n, d_.c_m} : std::vector<int64_t>{d_.c_m, d_.c_n};
-  g.finish = [&](const kernels::GemmPlace& at, const k::Any& sums) {
+  g.finish = [&](const kernels::GemmOrigin& at, const k::Any& sums) {
     const Value r = value(at.row), c = value(at.column);
     store(trace.value(sums, {}), exchanged ? c : r, exchanged ? r : c, strides,
           {limit(row_ends, row_end, r), limit(column_ends, column_end, c)}, exchanged);

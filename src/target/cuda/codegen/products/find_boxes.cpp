@@ -220,7 +220,7 @@ std::optional<BoxStore> Renderer::box_store_of(const Uses& uses, const Inst& i) 
   const BoxedTile tile{i.ref, i.args[1], i.args[2], i.args[3], i.strides[0], 64, held->second.columns, out.panel * per};
   const std::optional<Box> box = box_of(uses, tile, why);
   // A line that ends within 16 bytes is stored to the end of them, whatever lies there.
-  if (!box || box->columns % per != 0) return std::nullopt;
+  if (!box || box->columns.symbol >= 0 || box->columns.number % per != 0) return std::nullopt;
   out.box = *box;
   return out;
 }

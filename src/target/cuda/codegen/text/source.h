@@ -7,7 +7,7 @@
 
 namespace weft::target::cuda {
 
-/// A file as it was at build time; `name` is its path below src ("target/cuda/handwritten/gemm.cu").
+/// A file as it was at build time; `name` is its path below src ("target/cuda/handwritten/scatter_add_rows.cu").
 struct EmbeddedFile {
   std::string_view name, text;
 };

@@ -88,6 +88,12 @@ static void meet_first() {
   block::own().first.size = Threads;
   block::meet(block::own().first);
 }
+template <int Threads>
+static void meet_set(int set) {
+  block::Meeting& group = block::own().roles[1 + set];
+  group.size = Threads;
+  block::meet(group);
+}
 static void fence_barriers() {}
 template <int>
 static void fewer_registers() {}

@@ -62,7 +62,7 @@ TEST_CASE("products of descriptors, thread by thread: what epilogues read is cop
       with(product(384, 128, 128, float16), gelu, PreActivation::derivative),   // no edges
       with_sums(with(product(256, 96, 128), gelu, PreActivation::derivative)),  // and sums of each 128 rows
       with_residual(product(128, 96, 128, bfloat16, true, true), false),        // one wave
-      product(96, 250, 64, bfloat16, true, true, 6),                           // lines that are no whole 16 bytes
+      product(96, 250, 64, bfloat16, true, true, 6),                            // lines that are no whole 16 bytes
   };
   target::Machine few = machine;
   few.processors = 1;

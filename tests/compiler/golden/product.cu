@@ -2,7 +2,7 @@
 // dot %33: mma.sync of bfloat16 by 2 x 4 warps; copied ahead; no wgmma: it is not compiled for sm_90a
 FN void dot_5_body(const int t, u8* const shared, const i64 program, const bool early, u16*  p0, const u16* __restrict__ p1, const u16* __restrict__ p2, const u16* __restrict__ p3) {
   u8* const stages = shared + 16384;
-  const i64 v5 = sfloordiv<i64, u64>(program, 3ll);
+  const i64 v6 = sfloordiv<i64, u64>(program, 3ll);
   const i64 v8 = smodulo<i64>(program, 3ll);
   const i64 v9 = sfloordiv<i64, u64>(v8, 3ll);
   const i64 v10 = smodulo<i64>(v8, 3ll);

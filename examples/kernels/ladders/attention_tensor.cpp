@@ -129,7 +129,7 @@ Rung plain_loop(const Shape& shape) {
 }  // namespace
 
 Ladder attention_tensor(Scale scale) {
-  const int64_t heads = at(scale, 2, 8, 64), length = at(scale, 256, 1024, 4096), d = at(scale, 16, 64, 128);
+  const int64_t heads = at(scale, 1, 8, 64), length = at(scale, 256, 1024, 4096), d = at(scale, 128, 64, 128);
   const Shape shape{heads, length, d};
   const auto drawn = [&](uint64_t seed) { return weft::astype(normal(shape, seed), weft::bfloat16); };
   Ladder out{.name = "attention_tensor", .inputs = {drawn(1), drawn(2), drawn(3)}};

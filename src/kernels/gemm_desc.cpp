@@ -22,9 +22,6 @@ using Sums = k::Tile<float, 2>;
 
 namespace {
 
-constexpr int64_t columns_of_part = 64;  // a line of 16 bits in shared memory
-constexpr int rows_of_band = 8;          // of tiles
-
 bool is_tf32(const DotDesc& d) { return d.a == float32 && d.numerics.tf32; }
 
 /// Returns whether there is a kernel; `d` has its batch axes merged.
@@ -79,7 +76,7 @@ class Described {
   k::Program run() {
     return k::trace("gemm", params_, gemm_grid(batches_, d_.m, d_.n, tile_), [&](std::span<const k::AnyRef> refs) {
       refs_ = refs;
-      Gemm g{batches_, d_.m, d_.n, Index(d_.k), tile_, rows_of_band};
+      Gemm g{batches_, d_.m, d_.n, Index(d_.k), tile_, usual_band};
       if (is_tf32(d_)) g.precision = k::Precision::tf32;
       g.left = [&](const GemmOrigin& at, const Index& depth) {
         return load(a_, at, part(at.row, tile_.rows), part(depth, tile_.depth));
@@ -88,7 +85,7 @@ class Described {
         return load(b_, at, part(depth, tile_.depth), part(at.column, tile_.columns));
       };
       g.finish = [&](const GemmOrigin& at, const Any& sums) { finish(at, Sums(sums)); };
-      g.part = in_parts_ ? columns_of_part : 0;
+      g.part = in_parts_ ? usual_part : 0;
       gemm(g);
     });
   }
@@ -163,7 +160,7 @@ class Described {
     if (d_.sum == OperandSum::c) add_rows(at, Sums(k::cast(rounded, float32)));
   }
 
-  /// Stores the sums of some rows of the result after another.
+  /// Stores the sums of each 128 rows of the result.
   void add_rows(const GemmOrigin& at, const Sums& v) const {
     constexpr int64_t rows = kernel::rows_of_a_sum;
     for (int64_t first = 0; first < v.dim(0); first += rows) {

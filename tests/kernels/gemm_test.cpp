@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "kernel/expand/expand.h"
+#include "kernel/language/trace.h"
 #include "kernels/gemm_case.h"
 #include "kernels/gemm_desc.h"
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/host_kernels.h"
 #include "target/target.h"
+#include "weft/kernel_async.h"
+#include "weft/kernel_library.h"
 
 using namespace weft;
 using namespace weft::test;
@@ -100,6 +103,32 @@ TEST_CASE("products of descriptors, thread by thread: what epilogues read is cop
     }
     check_product(operands[n], got);
   }
+}
+
+TEST_CASE("what an epilogue reads is not copied ahead of a wait for the program that writes it") {
+  // c += a b, in place, behind a flag that an earlier program raises, or not.
+  const auto loads_ahead = [](bool waits) {
+    const k::Param in{k::Use::in, bfloat16, {256, 256}}, out{k::Use::in_out, bfloat16, {256, 256}},
+        flags{k::Use::in_out, int32, {2}};
+    const k::Program program = k::trace(
+        "in_place", {in, in, out, flags}, {{2, waits ? k::Order::ordered : k::Order::parallel}},
+        [&](std::span<const k::AnyRef> r) {
+          const k::In<k::bf16, 2> a(r[0]), b(r[1]);
+          const k::InOut<k::bf16, 2> c(r[2]);
+          const auto number = k::program_id(0);
+          k::gemm(
+              a, b, number, k::Index(0), {128, 256, 64}, [&](const k::Ds& rows, const k::Ds& columns, const auto& sum) {
+                const k::InOut<k::i32, 1> flag(r[3]);
+                if (waits)
+                  k::when(number > 0, [&] { k::wait_until(flag, {number - 1}, [](const auto& v) { return v == 1; }); });
+                c(rows, columns) = k::cast<k::bf16>(k::cast<float>(c(rows, columns).load()) + sum);
+              });
+        });
+    return target::cuda::render(kernel::expand(program.data().kernel), "k", {}, target::cuda::features_of(machine))
+               .source.find("load_space") != std::string::npos;
+  };
+  CHECK(loads_ahead(false));
+  CHECK(!loads_ahead(true));
 }
 
 TEST_CASE("products of descriptors: what has a kernel") {

@@ -42,10 +42,6 @@ bool counts_keys(const graph::Node& region) {
   return region.attrs().composite->attention->mask && is_integer(region.inputs()[3].dtype());
 }
 
-}  // namespace
-
-namespace {
-
 bool takes_attention(const graph::Node& region) {
   return has_fitting_heads(region) && queries_of(region).bound() >= fewest_rows && !counts_keys(region);
 }

@@ -18,8 +18,6 @@ using kernel::Value;
 
 namespace {
 
-constexpr int64_t columns_of_part = 64;  // two lines of float32, one of 16 bits in shared memory
-
 /// Returns the axis along which elements of the arrays of a prologue follow each other: rows, where an array that has
 /// both axes lies so, and none along the depth.
 Along contiguous_axis(const kernel::Epilogue& steps) {
@@ -98,7 +96,7 @@ void DotLowering::matmul_form(bool exchanged) {
   };
   const bool parts =
       plan_.epilogue.steps.size() > 1 && d_.a != float32 && cx_.target.machine().whole_rows_of_products();
-  g.part = parts ? columns_of_part : 0;
+  g.part = parts ? kernels::usual_part : 0;
   kernels::gemm(g);
   any_size_ = true;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "compiler/region/attention_plan.h"
 #include "compiler/region/matmul_work.h"
+#include "kernels/gemm.h"
 
 namespace weft::compiler {
 
@@ -17,10 +18,6 @@ using schedule::Step;
 using schedule::Steps;
 
 namespace {
-
-// Rows of tiles that alternate, so that programs that run at the same time read few rows and columns: about as many of
-// each on a large GPU.
-constexpr int rows_of_band = 8;
 
 std::vector<NamedAxis> with_batch(size_t batches, const std::function<int64_t(size_t)>& extent) {
   std::vector<NamedAxis> out;
@@ -85,7 +82,7 @@ Schedule product_schedule(const DotPlan& plan, const target::Machine& machine) {
   out.lanes = tiled(m + 1, plan.desc.n, Level::grid, tile.columns);
   out.loop = tiled(m + 2, plan.desc.k, Level::serial, tile.depth);
   out.staging.stages = tile.stages;
-  out.staging.raster = rows_of_band;
+  out.staging.raster = kernels::usual_band;
   out.staging.ping_pong = tile.ping_pong ? 1 : 0;
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernel/op_info.h"
 #include "target/cuda/codegen/renderer.h"
 
 namespace weft::target::cuda {
@@ -30,16 +31,22 @@ std::optional<int64_t> constant_of(const Uses& uses, Value v) {
 
 }  // namespace
 
-/// Returns whether a store before a load in the program may write what it reads, or something else uses the array.
+/// Returns whether what a load reads may be written before it: by its own program, or by another one that its program
+/// waits for, by a barrier, a flag or a lock.
 bool Renderer::written_before(const Uses& uses, const Inst& load) const {
+  bool behind = false, written = false, waits = kernel_.ordered;
   for (const Uses::Position& position : uses.order) {
     const Inst& i = *position.inst;
-    if (&i == &load) return false;
+    behind = behind || &i == &load;
+    waits = waits || kernel::waits_for_programs(i.op) ||
+            (i.op != Op::store && kernel::info(i.op).access == kernel::Access::updates);
     if (i.op == Op::symbol || i.op == Op::load) continue;
-    const bool touches = i.ref == load.ref || i.left == load.ref || i.right == load.ref;
-    if (touches && (i.op != Op::store || position.block != &kernel_.body || !lie_apart(uses, i, load))) return true;
+    if (i.ref != load.ref && i.left != load.ref && i.right != load.ref) continue;
+    written = true;
+    const bool apart = i.op == Op::store && position.block == &kernel_.body && lie_apart(uses, i, load);
+    if (!behind && !apart) return true;
   }
-  return false;
+  return written && waits;
 }
 
 /// Returns how TMA copies a load; nothing where it does not.

@@ -185,11 +185,13 @@ Scores cotangent_of(const AttentionFrame& f, const Scores& products, const Score
 
 namespace {
 
-/// Returns the rows of blocks behind whole ones: one block, or where it is not known how many rows are left several
-/// small ones.
+/// Returns the rows of blocks behind whole ones: one block (`block` where none are left), or where it is not known how
+/// many rows are left several small ones.
 int64_t rest_rows(const Dim& rows, int64_t block) {
-  const int64_t rest = padded_width(rows.is_static() ? rows.bound() % block : 1);
-  return block % rest == 0 || rows.is_static() ? std::min(block, rest) : block;
+  const int64_t small = padded_width(1);
+  if (!rows.is_static()) return block % small == 0 ? small : block;
+  const int64_t left = rows.bound() % block;
+  return left == 0 ? block : std::min(block, padded_width(left));
 }
 
 /// Returns the rows of a block at an edge of a loop by `block`: a square one of `other` rows where some scores are

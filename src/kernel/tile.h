@@ -236,7 +236,8 @@ struct LaunchOptions {
   int cluster = 0;    // blocks of a cluster
   int registers = 0;  // of a thread, at most
   // Whether copies ahead have warps of their own, whether blocks take programs in turns, and whether two programs of a
-  // block multiply in turns: 1 yes, 2 no.
+  // block multiply in turns: 1 yes, 2 no. 3: blocks take programs in turns where they can; else this is left to the
+  // target, which has equally long programs do so.
   int specialize = 0, persistent = 0, ping_pong = 0;
   int instruction = 0;  // by which products are multiplied: 1 wgmma, 2 mma.sync, 3 fma
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;

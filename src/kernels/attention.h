@@ -75,12 +75,17 @@ struct AttentionLimits {
 
 /// Rows that a program, and an iteration of its loop, take. `keys_first`: tiles of scores are [keys, queries]. CPUs
 /// have what a loop keeps in columns: it is packed once, and the forward kernel's softmax works across rows.
+/// Of a GPU: `overlapped` multiplies exponentials of one block by values while those of the next one are computed;
+/// `longest_first` has the long programs of several heads before short ones; `persistent` has blocks of the GPU take
+/// programs in turns, where they copy by TMA.
 struct AttentionBlocks {
   int64_t queries = 0, keys = 0;
-  bool keys_first = false;
+  bool keys_first = false, overlapped = false, longest_first = false, persistent = false;
   friend bool operator==(const AttentionBlocks&, const AttentionBlocks&) = default;
 };
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits);
+/// Returns such blocks with what follows from them for a GPU's forward kernel.
+AttentionBlocks scheduled(const Attention& a, AttentionBlocks blocks, const AttentionLimits& limits);
 /// Returns whether a program of the forward kernel has registers and shared memory for such blocks.
 bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const AttentionLimits& limits);
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits);

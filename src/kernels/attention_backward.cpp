@@ -47,7 +47,8 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
       const auto keys = f.rows<T>(a.k, at, size.keys, a.keys, a.width),
                  values = f.rows<T>(a.v, at, size.keys, a.keys, a.value_width);
       const Scores s = row_products<T>(a, q, keys, left), dp = row_products<T>(a, g, values, left);
-      const auto ds = k::cast<T>(cotangent_of(f, s, probabilities(f, s, lse, block) * (dp - delta), block));
+      const Scores p = probabilities(f, s, lse, block);  // while tensor cores make dp
+      const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
       sum = multiplied<T>(a, left ? ds : k::trans(ds), keys, sum.get());
     };
   };
@@ -216,17 +217,15 @@ void deltas(const AttentionFrame& f, const Index& first, int64_t rows) {
 
 AttentionKernel attention_delta(const Attention& a) {
   check_attention(a, "attention_delta");
-  constexpr int64_t rows = 32;
+  constexpr AttentionBlocks blocks{.queries = 32};
   const AttentionParams params(
       a, {{&a.delta, a.queries, 0, true}, {&a.o, a.queries, a.value_width}, {&a.g, a.queries, a.value_width}});
-  return {k::trace_with(
-              "attention_delta", params.params(), [&](std::span<const k::AnyRef>) { return grid_of_queries(a, rows); },
-              [&](std::span<const k::AnyRef> refs) {
-                const AttentionFrame f(a, params, refs, batch_ids(a));
-                const Index first = k::program_id(static_cast<int>(a.batch.size())) * rows;
-                with_element(a, [&]<class T>() { deltas<T>(f, first, rows); });
-              }),
-          params.buffers()};
+  const auto body = [&](std::span<const k::AnyRef> refs) {
+    const AttentionFrame f(a, params, refs, batch_ids(a, axis_of_blocks(a, blocks)));
+    with_element(a, [&]<class T>() { deltas<T>(f, first_query(a, blocks), blocks.queries); });
+  };
+  const auto grid = [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks); };
+  return launched(k::trace_with("attention_delta", params.params(), grid, body), params, blocks);
 }
 
 AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blocks) {
@@ -234,14 +233,12 @@ AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blo
   Uses uses{{&a.dq, a.queries, a.width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
-  return {k::trace_with(
-              "attention_queries", params.params(),
-              [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks.queries); },
-              [&](std::span<const k::AnyRef> refs) {
-                const AttentionFrame f(a, params, refs, batch_ids(a));
-                with_element(a, [&]<class T>() { queries<T>(f, first_query(a, blocks.queries), blocks); });
-              }),
-          params.buffers()};
+  const auto body = [&](std::span<const k::AnyRef> refs) {
+    const AttentionFrame f(a, params, refs, batch_ids(a, axis_of_blocks(a, blocks)));
+    with_element(a, [&]<class T>() { queries<T>(f, first_query(a, blocks), blocks); });
+  };
+  const auto grid = [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks); };
+  return launched(k::trace_with("attention_queries", params.params(), grid, body), params, blocks);
 }
 
 namespace {
@@ -272,7 +269,7 @@ AttentionKernel attention_together(const Attention& a, const AttentionBlocks& bl
   const AttentionParams params(a, uses);
   return {k::trace("attention_together", params.params(), batches(a),
                    [&](std::span<const k::AnyRef> refs) {
-                     AttentionFrame f(a, params, refs, batch_ids(a));
+                     AttentionFrame f(a, params, refs, batch_ids(a, static_cast<int>(a.batch.size())));
                      with_element(a, [&]<class T>() { together<T>(f, blocks); });
                    }),
           params.buffers()};
@@ -283,18 +280,18 @@ AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks
   Uses uses{{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
   for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
   const AttentionParams params(a, uses);
+  const int axis = axis_of_blocks(a, blocks);
   const auto grid = [&](std::span<const k::AnyRef>) {
     k::Grid out = batches(a);
-    out.emplace_back(k::cdiv(k::extent(a.keys), blocks.keys));
+    out.insert(out.begin() + axis, k::cdiv(k::extent(a.keys), blocks.keys));
     return out;
   };
-  return {k::trace_with("attention_keys", params.params(), grid,
-                        [&](std::span<const k::AnyRef> refs) {
-                          AttentionFrame f(a, params, refs, batch_ids(a));
-                          const Index first = k::program_id(static_cast<int>(a.batch.size())) * blocks.keys;
-                          with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
-                        }),
-          params.buffers()};
+  const auto body = [&](std::span<const k::AnyRef> refs) {
+    AttentionFrame f(a, params, refs, batch_ids(a, axis));
+    const Index first = number_of_block(axis, false, blocks.persistent) * blocks.keys;
+    with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
+  };
+  return launched(k::trace_with("attention_keys", params.params(), grid, body), params, blocks);
 }
 
 std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits) {

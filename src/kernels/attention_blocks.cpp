@@ -15,6 +15,8 @@ constexpr int64_t reserved_bytes = 20 << 10;  // of shared memory: exchanges, ba
 constexpr int64_t kept_of_core = 32;
 // Of few rows of which some are hidden, small blocks leave out more.
 constexpr int64_t short_step_of_core = 64, step_of_core = 128, few_rows = 256;
+// Of a loop: the begin and the end of a program take as long as several of its iterations.
+constexpr int64_t few_steps = 16;
 
 /// What a program of `rows` rows holds while its loop goes on by `step` rows.
 struct Footprint {
@@ -49,12 +51,54 @@ std::pair<int64_t, int64_t> largest(const Attention& a, const AttentionLimits& l
   return {0, 0};
 }
 
+/// Programs of a forward kernel that share an SM: while one begins or ends, the others multiply.
+struct SharedSm {
+  int64_t programs, step;
+  int64_t columns;  // of sums and scores together that the registers of a thread hold the entries of
+};
+
+/// Returns whether all blocks are whole, so that TMA copies every one of them.
+bool are_whole(const Attention& a, const AttentionBlocks& blocks) {
+  return !ends_within(a.queries, blocks.queries) && !ends_within(a.keys, blocks.keys);
+}
+
+/// Returns whether programs of 64 queries share an SM so. What masks and scores of users take is not known.
+bool shares_sm(const Attention& a, const AttentionLimits& limits, const SharedSm& s) {
+  constexpr int64_t rows = 64, stored_bytes = 16 << 10;
+  if (!limits.warpgroups || a.dtype.size() != 2 || a.score.value || (a.mask && !is_integer(a.mask.dtype)) ||
+      !are_whole(a, {rows, s.step}))
+    return false;
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  const int64_t bytes = (rows * w + 2 * s.step * (w + v)) * a.dtype.size() + stored_bytes;
+  return v + s.step <= s.columns && s.programs * (bytes + (1 << 10)) <= limits.shared_bytes;
+}
+
+/// Says how programs of `rows` rows each, which take `others` in steps, follow each other. Where some are longer, the
+/// longest come first; short ones that have an SM each take turns.
+void order(const Attention& a, AttentionBlocks& blocks, int64_t rows, const Dim& others, int64_t step) {
+  const bool hides = a.after != Attention::all || a.before != Attention::all;
+  const bool is_short = others.bound() <= few_steps * step;
+  blocks.persistent = hides && is_short && rows >= 128;
+  blocks.longest_first = hides && (!is_short || blocks.persistent);
+}
+
 }  // namespace
 
+AttentionBlocks scheduled(const Attention& a, AttentionBlocks blocks, const AttentionLimits& limits) {
+  if (!limits.warpgroups || a.dtype.size() != 2) return blocks;
+  blocks.overlapped = are_whole(a, blocks);
+  order(a, blocks, blocks.queries, a.keys, blocks.keys);
+  return blocks;
+}
+
 AttentionBlocks forward_blocks(const Attention& a, const AttentionLimits& limits) {
+  constexpr SharedSm three{3, 64, 128}, two{2, 128, 192};
+  if (a.keys.bound() <= few_steps * three.step && shares_sm(a, limits, three))
+    return scheduled(a, {64, three.step}, limits);
+  if (shares_sm(a, limits, two)) return scheduled(a, {64, two.step}, limits);
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] = largest(a, limits, a.queries.bound(), {.sums = v, .stays = w, .copied = w + v});
-  return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
+  return scheduled(a, rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32}, limits);
 }
 
 bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const AttentionLimits& limits) {
@@ -67,7 +111,9 @@ AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const auto [rows, step] =
       largest(a, limits, a.queries.bound(), {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
-  return rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
+  AttentionBlocks out = rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
+  if (limits.warpgroups) order(a, out, out.queries, a.keys, out.keys);
+  return out;
 }
 
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv) {
@@ -76,7 +122,9 @@ AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, b
       largest(a, limits, a.keys.bound(),
               {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v});
   if (rows == 0) return dk && dv ? AttentionBlocks{0, 0, true} : AttentionBlocks{32, 32, true};
-  return {step, rows, limits.cores == 0};
+  AttentionBlocks out{step, rows, limits.cores == 0};
+  if (limits.warpgroups) order(a, out, rows, a.queries, step);
+  return out;
 }
 
 }  // namespace weft::kernels

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
+#include "kernel/language/trace.h"
 
 namespace weft::kernels {
 
@@ -26,22 +29,49 @@ void check_attention(const Attention& a, const char* what) {
                                       x->batch.size(), a.batch.size()));
 }
 
-std::vector<Index> batch_ids(const Attention& a) {
+int axis_of_blocks(const Attention& a, const AttentionBlocks& blocks) {
+  constexpr int64_t several = 8;
+  auto axis = a.batch.size();
+  if (!blocks.longest_first) return static_cast<int>(axis);
+  for (int64_t heads = 1; axis > 0 && heads < several;) heads *= a.batch[--axis];
+  return static_cast<int>(axis);
+}
+
+std::vector<Index> batch_ids(const Attention& a, int axis_of_blocks) {
   std::vector<Index> out;
-  for (size_t axis = 0; axis < a.batch.size(); ++axis) out.push_back(k::program_id(static_cast<int>(axis)));
+  for (int axis = 0; axis < static_cast<int>(a.batch.size()); ++axis)
+    out.push_back(k::program_id(axis < axis_of_blocks ? axis : axis + 1));
   return out;
 }
 
-k::Grid grid_of_queries(const Attention& a, int64_t block) {
+Index number_of_block(int axis, bool reversed, bool persistent) {
+  Index number = k::program_id(axis);
+  const Index last = k::program_count(axis) - 1;
+  // Blocks of a GPU that take programs in turns have long ones of one batch index and short ones of the next, however
+  // many there are between two of their programs.
+  if (persistent && axis > 0) {
+    number = number + k::mod(k::program_id(axis - 1), 2) * (last - number * 2);
+    number = k::minimum(k::maximum(number, 0), last);  // as the language knows it of the program's number
+  }
+  return reversed ? last - number : number;
+}
+
+k::Grid grid_of_queries(const Attention& a, const AttentionBlocks& blocks) {
   k::Grid grid(a.batch.begin(), a.batch.end());
-  grid.emplace_back(k::cdiv(k::extent(a.queries), block));
+  grid.insert(grid.begin() + axis_of_blocks(a, blocks), k::cdiv(k::extent(a.queries), blocks.queries));
   return grid;
 }
 
-Index first_query(const Attention& a, int64_t block) {
-  const int axis = static_cast<int>(a.batch.size());
-  const Index number = k::program_id(axis);
-  return (a.after == Attention::all ? number : k::program_count(axis) - 1 - number) * block;
+Index first_query(const Attention& a, const AttentionBlocks& blocks) {
+  const bool causal = a.after != Attention::all;
+  return number_of_block(axis_of_blocks(a, blocks), causal, blocks.persistent) * blocks.queries;
+}
+
+AttentionKernel launched(const k::Program& program, const AttentionParams& params, const AttentionBlocks& blocks) {
+  constexpr int where_possible = 3;
+  auto data = std::make_shared<k::Program::Data>(program.data());
+  if (blocks.persistent) data->kernel.launch.persistent = where_possible;
+  return {k::Program(std::move(data)), params.buffers()};
 }
 
 AttentionParams::AttentionParams(const Attention& a, const std::vector<Use>& uses) {

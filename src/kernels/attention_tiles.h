@@ -14,13 +14,17 @@ constexpr double log2_e = 1.4426950408889634;
 /// Returns columns as tiles have them: tensor cores multiply 16 at a time.
 inline int64_t padded_width(int64_t width) { return (width + 15) / 16 * 16; }
 
+/// Returns the axis of a grid along which programs have a block of rows each, among those of the batch: the last one,
+/// or before the last ones with several heads.
+int axis_of_blocks(const Attention& a, const AttentionBlocks& blocks);
 /// Returns the index of the program along each batch axis.
-std::vector<k::Index> batch_ids(const Attention& a);
-
-/// Returns the grid of programs with a block of queries each, the last axis; and the first query of a program. Of
-/// causal attention the long rows come first.
-k::Grid grid_of_queries(const Attention& a, int64_t block);
-k::Index first_query(const Attention& a, int64_t block);
+std::vector<k::Index> batch_ids(const Attention& a, int axis_of_blocks);
+/// Returns the number of the program's block of rows, which `reversed` counts from the last one.
+k::Index number_of_block(int axis, bool reversed, bool persistent);
+/// Returns the grid of programs with a block of queries each; and the first query of a program. Of causal attention the
+/// long rows come first.
+k::Grid grid_of_queries(const Attention& a, const AttentionBlocks& blocks);
+k::Index first_query(const Attention& a, const AttentionBlocks& blocks);
 
 /// The parameters of a kernel: the buffers of the arrays that it reads and writes, each once.
 class AttentionParams {
@@ -41,6 +45,9 @@ class AttentionParams {
   std::vector<k::Param> params_;
   std::vector<int> buffers_;
 };
+
+/// Returns a kernel that is launched as its blocks say.
+AttentionKernel launched(const k::Program& program, const AttentionParams& params, const AttentionBlocks& blocks);
 
 /// A program: tiles of the matrices of one batch index.
 class AttentionFrame {

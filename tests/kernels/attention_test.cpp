@@ -113,6 +113,9 @@ std::vector<AttentionCase::Form> cpu_forms() {
 std::vector<AttentionCase::Form> rendered_forms() {
   return {{.dtype = bfloat16, .heads = 1, .queries = 256, .keys = 256, .width = 64, .value_width = 64, .causal = true},
           {.dtype = bfloat16, .heads = 1, .queries = 128, .keys = 256, .width = 128, .value_width = 128},
+          // Blocks of the GPU take several programs in turns, of different lengths.
+          {.dtype = bfloat16, .heads = 3, .queries = 256, .keys = 256, .width = 64, .value_width = 64, .causal = true},
+          {.dtype = bfloat16, .heads = 1, .queries = 70, .keys = 400, .width = 64, .value_width = 64, .causal = true},
           {.dtype = float16,
            .heads = 2,
            .shared = 2,
@@ -228,6 +231,68 @@ TEST_CASE("attention's kernels give what float64 gives as they are rendered for 
 
 namespace {
 
+/// Returns the CUDA C++ of each kernel of a form, for warpgroups.
+std::vector<std::string> sources_of(const AttentionCase::Form& form) {
+  constexpr target::cuda::Features hopper{.warpgroups = true, .clusters = true};
+  std::vector<std::string> out;
+  for (const AttentionKernel& k : all_kernels(AttentionCase(form).a, hopper_limits))
+    out.push_back(target::cuda::render(kernel::expand(k.program.data().kernel), "k", {}, hopper).source);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("attention by warpgroups is copied by TMA alone") {
+  const std::vector<std::string> sources = sources_of({.dtype = bfloat16,
+                                                       .batch = 2,
+                                                       .heads = 8,
+                                                       .queries = 512,
+                                                       .keys = 512,
+                                                       .width = 64,
+                                                       .value_width = 64,
+                                                       .causal = true});
+  REQUIRE(sources.size() == 4);
+  const auto has = [&](size_t kernel, const char* text) { return sources[kernel].find(text) != std::string::npos; };
+  for (const size_t kernel : {0, 2, 3}) {
+    CAPTURE(kernel);
+    CHECK(has(kernel, "copied by TMA, by a warpgroup of its own"));
+    CHECK_FALSE(has(kernel, " copy_async("));
+  }
+  // The first block of keys and the last one of values, which stand outside of the loops, take stages of their ring.
+  CHECK(has(0, "barrier_wait(barriers + (0 + slot) * 8, phase);"));
+  CHECK(has(0, "EACH (int k = 0; k < 2; ++k) barrier_arrive("));
+  // Short programs that have an SM each take turns; those of the forward kernel share an SM.
+  CHECK_FALSE(has(0, "kept_phase"));
+  CHECK(has(0, "__launch_bounds__(160, 3)"));
+  CHECK(has(2, "kept_phase ^= 1u;"));
+  CHECK(has(3, "kept_phase ^= 1u;"));
+  // Entries of rows come with the tiles of queries.
+  CHECK(has(3, " copy_bulk("));
+}
+
+TEST_CASE("programs of attention take turns only where they are short, and share an SM only where they fit") {
+  const auto blocks = [](int64_t length, int64_t width, Dtype mask) {
+    const AttentionCase c({.dtype = bfloat16,
+                           .heads = 1,
+                           .queries = length,
+                           .keys = length,
+                           .width = width,
+                           .value_width = width,
+                           .causal = true,
+                           .mask = mask});
+    return kernels::forward_blocks(c.a, hopper_limits);
+  };
+  using Blocks = kernels::AttentionBlocks;
+  CHECK(blocks(1024, 64, complex64) == Blocks{64, 64, false, true});
+  CHECK(blocks(2048, 64, complex64) == Blocks{64, 128, false, true});
+  CHECK(blocks(4096, 64, complex64) == Blocks{64, 128, false, true, true});
+  CHECK(blocks(1024, 128, complex64) == Blocks{128, 128, false, true, true, true});
+  CHECK(blocks(4096, 128, complex64) == Blocks{128, 128, false, true, true});
+  CHECK(blocks(1024, 64, bool_) == Blocks{128, 128, false, true, true, true});
+}
+
+namespace {
+
 /// A form with dynamic lengths, and the lengths for which it is run: those of the form are the bounds.
 struct DynamicForm {
   AttentionCase::Form form;
@@ -327,7 +392,7 @@ TEST_CASE("attention's kernels of dynamic lengths are rendered for GPUs, thread 
   // It is multiplied by warpgroups and copied by TMA where it is with a number as its length.
   const auto head = [&](const AttentionKernel& k) {
     const std::string source = target::cuda::render(kernel::expand(k.program.data().kernel), "k", {}, hopper).source;
-    return std::pair{source.find("wgmma of bfloat16 by 2 warpgroups") != std::string::npos,
+    return std::pair{source.find("wgmma of bfloat16 by ") != std::string::npos,
                      source.find("copied by TMA") != std::string::npos};
   };
   const std::vector<AttentionKernel> fixed = all_kernels(AttentionCase(form).a, hopper_limits);

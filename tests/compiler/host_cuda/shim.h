@@ -413,7 +413,17 @@ static void track_copies(u32 at) {
   waiting.clear();
 }
 static void expect_bytes(u32, u32) {}
+static void barrier_step(block::BoxBarrier& b);
 static void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
+  const auto own = block::own().box_barriers.find(barrier);
+  if (own != block::own().box_barriers.end()) {
+    block::BoxBarrier* const b = &own->second;
+    return b->copies.push_back([=] {
+      std::memcpy(memory + to, from, bytes);
+      b->bytes -= bytes;
+      barrier_step(*b);
+    });
+  }
   for (u32 k = 0; k < bytes; k += 16)
     block::own().barriers[barrier].copies.push_back({memory + to + k, static_cast<const u8*>(from) + k, 16});
 }

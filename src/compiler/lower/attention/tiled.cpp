@@ -29,10 +29,14 @@ class TiledAttention {
     std::vector<Lowered> kernels;
     if (!plan_.region.derivative) {
       const kernels::AttentionBlocks blocks =
-          schedule ? kernels::AttentionBlocks{schedule->rows.count(Level::lanes), schedule->loop.count(Level::lanes)}
-                   : kernels::forward_blocks(a_, limits);
+          schedule
+              ? kernels::scheduled(a_, {schedule->rows.count(Level::lanes), schedule->loop.count(Level::lanes)}, limits)
+              : kernels::forward_blocks(a_, limits);
       kernels.push_back(lowered(kernels::attention_forward(a_, blocks)));
-      if (schedule) kernels.back().kernel.launch = launch_of(schedule->staging);
+      kernel::LaunchOptions& launch = kernels.back().kernel.launch;
+      const int persistent = launch.persistent;
+      if (schedule) launch = launch_of(schedule->staging);
+      if (launch.persistent == 0) launch.persistent = persistent;
       return routine_of(std::move(kernels), 0);
     }
     const int64_t bytes = add_delta();

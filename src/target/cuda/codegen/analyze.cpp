@@ -225,8 +225,8 @@ void Renderer::check_launch() const {
                     no_producer_.empty() ? "no product is multiplied by warpgroups" : no_producer_));
   if (asked.persistent == on && !persistent_)
     refuse(
-        "is asked to let blocks take programs in turns, which only those do that copy by warps of their own, keep no "
-        "memory and take equally long: leave persistent off");
+        "is asked to let blocks take programs in turns, which only those do that copy by warps of their own and keep "
+        "no memory: leave persistent off");
   if (const kernel::Inst* const loop = loop_without_ring(kernel_.body))
     refuse(
         fmt::format("is asked to run a loop of {} stages, which copies nothing ahead: pipeline a loop whose products "

@@ -25,10 +25,10 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 }  // namespace
 
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
-                   std::string no_warpgroups, std::string no_turns)
+                   const Refused& refused)
     : kernel_(kernel), general_(kernel.any_size || !kernel::is_basic(kernel)), variant_(variant), features_(features),
       names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1),
-      no_warpgroups_(std::move(no_warpgroups)), no_turns_(std::move(no_turns)) {
+      no_warpgroups_(refused.warpgroups), no_turns_(refused.turns), singles_allowed_(!refused.singles) {
   analyze(kernel.body);
   distribute_iterations();
   for (const kernel::Local& local : kernel.locals) {
@@ -141,8 +141,10 @@ void Renderer::block(const Block& block) {
     k += here.size();
     if (!arrived_ && !distributed(i) && waits_for_memory(i)) arrive();
     for (const Inst* next : here) finish_products_before(*next);
+    if (!i.blocks.empty()) wait_for_kept();
     if (here.size() > 1) reduce_warps_to_rows(here);
     else if (i.op != Op::yield) inst(i);
+    release_kept(i);
   }
   finish_products(in_flight_.size());
 }
@@ -503,6 +505,7 @@ Rendered Renderer::run(const std::string& symbol) {
   block(kernel_.body);
   finish_copies();
   skip_loads();
+  if (persistent_ && !kept_.empty()) add("kept_phase ^= 1u;");
   if (persistent_ && exchange_bytes_ > 0) sync();
   if (persistent_) close();
   finish_stores();

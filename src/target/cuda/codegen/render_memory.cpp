@@ -226,7 +226,7 @@ void Renderer::finish_copies() {
 void Renderer::load(const Inst& inst) {
   const Value result = inst.results[0];
   if (partial_row_loads_.contains(result)) return;  // loaded where it is reduced
-  if (load_boxes(inst)) return;
+  if (load_boxes(inst) || load_vector(inst)) return;
   if (copied_.contains(result)) {
     const Slice s = slice(inst, inst.type, 1, layout_of(inst.type));
     if (s.wide && (s.guard.empty() || s.whole_chunks)) return;  // copied by the store

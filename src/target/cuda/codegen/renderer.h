@@ -34,12 +34,18 @@ std::vector<std::string> positions(const std::string& element, const std::vector
 
 class Renderer {
  public:
-  /// `no_warpgroups`: why they do not multiply, though the device has them.
-  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
-           std::string no_warpgroups = "", std::string no_turns = "");
+  /// What an earlier attempt has found not to be possible: why warpgroups do not multiply, though the device has them;
+  /// why programs do not multiply in turns; and whether tiles outside of loops may have stages.
+  struct Refused {
+    std::string warpgroups, turns;
+    bool singles = false;
+  };
+  Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features, const Refused& refused);
   Rendered run(const std::string& symbol);
   /// Returns why programs do not multiply in turns though the launch asks for it; empty where they do, or it does not.
   std::string why_no_turns() const;
+  /// Returns whether tiles were to have stages of their own, and there is no producer to copy them.
+  bool lacks_singles() const { return !singles_.empty() && !producer_; }
 
  private:
   using Inst = kernel::Inst;
@@ -86,7 +92,8 @@ class Renderer {
   /// The producer: a warpgroup, from which registers pass to the others; or a warp, where two programs share an SM.
   int threads_of_producer() const { return producer_ ? blocks_ > 1 ? 32 : 128 : 0; }
   bool passes_registers() const { return warpgroups_ * sets_ > 1 && blocks_ == 1; }
-  bool registers_for_two() const;
+  bool registers_for_copies() const;
+  void share_by_three();
   int threads_of_block() const { return threads_ * programs_ * sets_ + threads_of_producer(); }
   void add(const std::string& line) { body_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + line + "\n"; }
   void open(const std::string& line) { add(line + " {"), ++indent_; }
@@ -267,6 +274,7 @@ class Renderer {
   bool copied_whole(const Uses& uses, const Inst& load, std::string& why) const;
   bool known_ahead(const Uses& uses, const Inst& loop, Value v, std::set<const Inst*>& needed) const;
   void find_early_loads(const Uses& uses, const Inst& loop, Value v);
+  static void add_scalars(const Inst& loop, const std::set<const Inst*>& needed, Ring& ring);
   void find_sources(const Uses& uses);
   std::string copy_ahead(const Uses& uses, Product& product);
   int stages_of(const Inst& loop, const Ring& ring);
@@ -300,10 +308,12 @@ class Renderer {
   int number_of(const TensorCopy& map);
   void find_producer(const Uses& uses);
   void begin_producer();
+  void produce_tile(const Operand& tile, const std::string& to, const std::string& arrives);
   void produce(const Inst& loop);
   std::string before_slot(const Inst& loop) const;
   void release(const Product& product, const std::string& slot);
   void release_before(const Product& product);
+  std::string ring_barrier(int number, bool is_full, const std::string& slot) const;
   std::string full(const Operand& operand, const std::string& slot) const;
   std::string empty(const Operand& operand, const std::string& slot) const;
   void find_box_stores(const Uses& uses);
@@ -324,6 +334,27 @@ class Renderer {
   void skip_loads();
   bool load_boxes(const Inst& load);
   int64_t least_spaces() const;
+  // products/render_vectors.cpp
+  bool is_vector(const Inst& load) const;
+  void find_vectors(const Uses& uses);
+  void lay_out_vectors(Ring& ring) const;
+  void produce_vectors(const Ring& ring);
+  bool load_vector(const Inst& load);
+  // products/render_singles.cpp
+  const Inst* tile_like(const Operand& tile) const;
+  void find_singles(const Uses& uses);
+  std::string place_singles(const Uses& uses);
+  void produce_single(const Inst& load);
+  void release_single(const Product& product);
+  // products/render_kept.cpp
+  void lay_out_kept();
+  void find_kept(const Uses& uses);
+  const Inst* last_in_space(const Inst* load) const;
+  int kept_barriers() const;
+  std::string kept_barrier(const Operand& tile, bool is_full) const;
+  void produce_kept(const Inst& load);
+  void wait_for_kept();
+  void release_kept(const Inst& inst);
   // products/render_turns.cpp
   void begin_programs(bool producer);
   void begin_turn(const Inst& loop);
@@ -481,9 +512,14 @@ class Renderer {
   std::map<const Inst*, BoxCopy> box_copies_;  // of the explicit level
   int barriers_ = 0;                           // operands of an iteration
   int64_t barrier_offset_ = 0;                 // of the mbarriers, behind the stages
-  std::set<const Inst*> produced_;             // what the producer computes outside its loops
-  std::set<std::string> forms_;                // definitions of the instructions of warpgroups
-  std::vector<std::string> notes_;             // what became of each dot, for people
+  bool singles_allowed_ = true;
+  std::map<const Inst*, const Inst*> singles_;      // loads of tiles with a stage each, and of the loops' tile like it
+  std::map<const Inst*, Kept> kept_;                // by their loads
+  std::map<const Inst*, const Inst*> kept_before_;  // the tile that had the space before, in the same program
+  std::vector<const Inst*> awaited_;                // loads of kept tiles that have not been waited for
+  std::set<const Inst*> produced_;                  // what the producer computes outside its loops
+  std::set<std::string> forms_;                     // definitions of the instructions of warpgroups
+  std::vector<std::string> notes_;                  // what became of each dot, for people
 };
 
 }  // namespace weft::target::cuda

@@ -49,6 +49,7 @@ struct Operand {
   bool lines_last = false;             // its lines run along the first axis of the loaded tile
   bool ahead = false;                  // its loop copies it before it is needed
   bool last = false;                   // no later product of the iteration reads what is copied ahead
+  bool single = false;                 // it stands outside of loops, and has a stage of their ring for itself
   bool in_turns = false;               // each iteration makes it, and stages it in one of two spaces in turns
   int64_t offset = 0;                  // of its space among the stages, or in a stage
   int barrier = -1;                    // number of its mbarriers, where TMA copies it; and of its TensorMap
@@ -77,6 +78,9 @@ struct BoxedTile {
   int64_t pitch, lines, length, across;
 };
 
+/// Returns the tile of an operand that is copied from memory.
+BoxedTile boxed_tile(const Operand& x);
+
 /// A copy of the explicit level that TMA makes, and the number of its matrix.
 struct BoxCopy {
   Box box;
@@ -99,6 +103,12 @@ struct BoxLoad {
   int map = -1;
 };
 
+/// A tile that the producer copies once a program, and the instruction of the body that multiplies it last.
+struct Kept {
+  Operand tile;
+  const kernel::Inst* last = nullptr;
+};
+
 struct Product {
   const kernel::Inst* dot = nullptr;
   const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator
@@ -115,9 +125,18 @@ struct Product {
   bool in_place = false;  // the accumulators are what the loop carries, and nobody reads them before its end
 };
 
+/// A vector that is copied with the tiles of a stage: the number of its mbarriers, and its place in the stage.
+struct RingVector {
+  const kernel::Inst* load = nullptr;
+  int barrier = -1;
+  int64_t offset = 0;
+  int64_t bytes() const { return load->type.size() * load->type.dtype.size(); }
+};
+
 /// What a loop copies ahead, into a ring of stages.
 struct Ring {
   std::vector<kernel::Value> loads;
+  std::vector<RingVector> vectors;           // by a producer alone
   std::vector<const kernel::Inst*> scalars;  // of the loop's body, that addresses are made of
   int stages = 0;
   int read = 1;  // stages that are read at a time: two where warpgroups still multiply what the iteration before had

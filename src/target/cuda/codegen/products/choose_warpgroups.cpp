@@ -109,10 +109,22 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
          "warpgroup";
 }
 
-/// Returns whether two programs on an SM leave registers to a warp more in each.
-bool Renderer::registers_for_two() const {
-  constexpr int64_t unit = 8;  // of a thread's registers
-  return registers_ <= registers_of_sm / (2 * (threads_ + 32)) / unit * unit;
+/// Returns whether programs that share an SM leave registers to a warp more in each. A quarter of an SM has a quarter
+/// of the registers and of the warps.
+bool Renderer::registers_for_copies() const {
+  constexpr int64_t unit = 8, lanes = 32, quarters = 4;
+  const int64_t warps = (blocks_ * (threads_ / lanes + 1) + quarters - 1) / quarters;
+  return registers_ <= registers_of_sm / quarters / lanes / warps / unit * unit;
+}
+
+/// Lets three programs share an SM where products wait for each other's results, as in attention: two leave tensor
+/// cores idle while both begin or end.
+void Renderer::share_by_three() {
+  const bool waits = products_.size() > 1 &&
+                     std::none_of(products_.begin(), products_.end(), [](const auto& p) { return p.second.in_place; });
+  if (blocks_ != 2 || !waits) return;
+  blocks_ = 3;
+  if (!registers_for_copies()) blocks_ = 2;
 }
 
 /// Returns the bytes that the stages of a program may take.
@@ -147,16 +159,25 @@ void Renderer::find_in_place(const Uses& uses) {
   }
 }
 
-/// Renders without warpgroups where their tiles would not fit.
+/// Renders a kernel; again, where the first attempt finds that something is not possible after all.
 static Rendered rendered(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,
                          const Features& features) {
-  Renderer first(kernel, variant, features);
-  if (const std::string why = first.why_no_turns(); !why.empty())
-    return Renderer(kernel, variant, features, "", why).run(symbol);
-  const Rendered out = first.run(symbol);
-  if (!features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size) return out;
-  const std::string why = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
-  return Renderer(kernel, variant, features, why).run(symbol);
+  Renderer::Refused refused;
+  for (;;) {
+    Renderer renderer(kernel, variant, features, refused);
+    if (const std::string why = renderer.why_no_turns(); !why.empty()) {
+      refused.turns = why;
+      continue;
+    }
+    if (renderer.lacks_singles()) {
+      refused.singles = true;
+      continue;
+    }
+    const Rendered out = renderer.run(symbol);
+    const bool fits = !features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size;
+    if (fits || !refused.warpgroups.empty()) return out;
+    refused.warpgroups = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);
+  }
 }
 
 Rendered render(const kernel::Kernel& kernel, const std::string& symbol, const Variant& variant,

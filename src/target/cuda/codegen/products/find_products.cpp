@@ -270,6 +270,11 @@ void Renderer::find_early_loads(const Uses& uses, const Inst& loop, Value v) {
   early_loads_.insert(v);
   Ring& ring = early_[&loop];
   ring.loads.push_back(v);
+  add_scalars(loop, needed, ring);
+}
+
+/// Adds what addresses are made of to the scalars of a ring, in the order of the loop's body.
+void Renderer::add_scalars(const Inst& loop, const std::set<const Inst*>& needed, Ring& ring) {
   for (const Inst& scalar : loop.blocks[0].insts)
     if (needed.contains(&scalar) && std::find(ring.scalars.begin(), ring.scalars.end(), &scalar) == ring.scalars.end())
       ring.scalars.push_back(&scalar);
@@ -301,9 +306,7 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
     product.loop = &loop;
     if (std::find(ring.loads.begin(), ring.loads.end(), x->load->results[0]) == ring.loads.end())
       ring.loads.push_back(x->load->results[0]);
-    for (const Inst& i : block->insts)
-      if (needed.contains(&i) && std::find(ring.scalars.begin(), ring.scalars.end(), &i) == ring.scalars.end())
-        ring.scalars.push_back(&i);
+    add_scalars(loop, needed, ring);
   }
   return product.loop ? "" : why.empty() ? "its operands are computed, or the same in all iterations" : why;
 }
@@ -318,7 +321,9 @@ int Renderer::stages_of(const Inst& loop, const Ring& ring) {
   const auto room = [&] { return (bytes_of_stages() - ring.offset) / ring.stage_bytes; };
   const bool beside = std::any_of(products_.begin(), products_.end(),
                                   [&](const auto& p) { return p.second.loop == &loop && p.second.in_place; });
-  if (blocks_ > 1 && room() < (asked > 0 ? asked : beside ? 2 * least : least)) blocks_ = 1;
+  const int64_t needed = asked > 0 ? asked : beside ? 2 * least : least;
+  if (blocks_ > 2 && room() < needed) blocks_ = 2;
+  if (blocks_ > 1 && room() < needed) blocks_ = 1;
   return static_cast<int>(std::clamp(room(), least, std::max(most, least)));
 }
 
@@ -340,10 +345,10 @@ void Renderer::lay_out_stages(const Uses& uses) {
       for (auto& [other, same] : products_)
         if (same.loop == loop) same.loop = nullptr, same.a.ahead = same.b.ahead = false, not_in_place(same);
     }
+  lay_out_kept();
   for (auto& [result, product] : products_)
     for (Operand* x : {&product.a, &product.b})
-      if (x->load && !x->ahead) append(*x, stage_bytes_);
-      else if (x->in_turns) x->offset = stage_bytes_, stage_bytes_ += 2 * x->bytes();
+      if (x->in_turns) x->offset = stage_bytes_, stage_bytes_ += 2 * x->bytes();
   // A loop inside another one has stages behind that one's; loops that follow each other have the same.
   const int64_t first = stage_bytes_;
   for (const Uses::Position& position : uses.order) {
@@ -354,6 +359,7 @@ void Renderer::lay_out_stages(const Uses& uses) {
       for (Operand* x : {&product.a, &product.b})
         if (x->ahead && product.loop == position.inst) append(*x, ring.stage_bytes);
     if (ring.stage_bytes == 0) continue;
+    lay_out_vectors(ring);
     ring.offset = first;
     for (auto around = uses.around.find(position.block); around != uses.around.end();
          around = uses.around.find(around->second.block))
@@ -387,6 +393,9 @@ void Renderer::find_sources(const Uses& uses) {
   if (exact_ && !early_.empty()) blocks_ = 0;  // what is loaded early takes registers as well
   if (warpgroups_ > 0) {
     find_in_place(uses);
+    share_by_three();
+    find_vectors(uses);
+    find_singles(uses);
     find_box_loads(uses);
     find_box_stores(uses);
     exchanged_bytes_ = exchanges(uses) ? int64_t{64} * threads_ * sets_ : 0;

@@ -27,6 +27,7 @@ void Renderer::finish_products(size_t count) {
   for (const Product* p : done) {
     if (flies_) add(fmt::format("wgmma_settle<{}>({});", p->layout.registers(), fresh(p->result())));
     if (producer_ && p->loop) release(*p, "slot");
+    release_single(*p);
   }
 }
 

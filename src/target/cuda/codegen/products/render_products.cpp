@@ -23,7 +23,8 @@ bool Renderer::placed(const Inst& i) {
       return true;
     }
     if (const auto tile = copied_tiles_.find(result); tile != copied_tiles_.end()) {
-      if (!tile->second.ahead) copy_now(tile->second);
+      if (kept_.contains(&i)) awaited_.push_back(&i);
+      else if (!tile->second.ahead && !tile->second.single) copy_now(tile->second);
       return true;
     }
   }
@@ -130,6 +131,10 @@ std::string Renderer::operand_address(const Product& p, const Operand& x, int64_
   if (x.ahead)
     return fmt::format("shared_address(stages) + {} + {} * {}", rings_of_loops_.at(p.loop).offset + x.offset,
                        slot_of(*p.loop), rings_of_loops_.at(p.loop).stage_bytes);
+  if (x.single) {
+    const Ring& ring = rings_of_loops_.begin()->second;
+    return fmt::format("shared_address(stages) + {} + slot * {}", ring.offset + x.offset, ring.stage_bytes);
+  }
   if (x.load) return fmt::format("shared_address(stages) + {}", x.offset);
   if (x.in_turns)
     return fmt::format("shared_address(stages) + {} + (u32)(({} - {}) / {} & 1) * {}", x.offset,

@@ -34,6 +34,7 @@ void Renderer::copy_tile(const Operand& x, const std::string& space) {
 
 /// Copies a tile and waits for it.
 void Renderer::copy_now(const Operand& x) {
+  if (kept_before_.contains(x.load)) finish_products(in_flight_.size());
   sync();
   copy_tile(x, fmt::format("shared_address(stages) + {}", x.offset));
   add("commit_copies(); wait_copies<0>();");

@@ -27,22 +27,21 @@ bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) c
   return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return feeds(uses, x, needed); });
 }
 
-/// Returns the tile of an operand that is copied from memory.
-static BoxedTile boxed_tile(const Operand& x) {
+BoxedTile boxed_tile(const Operand& x) {
   const kernel::Inst& load = *x.load;
   const size_t line_axis = x.lines_last ? 1 : 0;
   return {load.ref, load.args[0], load.args[1 + line_axis], load.args[2 - line_axis], load.strides[line_axis],
           x.lines,  x.length,     x.panel * x.per()};
 }
 
-static constexpr int off = 2;  // of a launch option
+static constexpr int on = 1, off = 2, where_possible = 3;  // of a launch option
 
 /// Decides whether there is a producer. Returns why not.
 std::string Renderer::choose_producer(const Uses& uses) {
   if (kernel_.launch.specialize == off) return "the launch asks for none";
   if (variant_.segments > 1) return "one launch has several segments";
   if (rings_of_loops_.empty()) return "no loop copies ahead";
-  if (blocks_ > 1 && !registers_for_two()) return "two programs share an SM, and leave no registers to another warp";
+  if (blocks_ > 1 && !registers_for_copies()) return "programs share an SM, and leave no registers to another warp";
   if (warpgroups_ > 3) return "its warpgroups leave no registers to another one";
   const Ring* first = nullptr;
   std::vector<std::pair<int64_t, int64_t>> shape;  // of the stages, which all loops share
@@ -66,6 +65,10 @@ std::string Renderer::choose_producer(const Uses& uses) {
       known = known && std::all_of(x.load->args.begin(), x.load->args.end(), from_outside);
       if (!box_of(uses, boxed_tile(x), why)) return why;
       now.emplace_back(x.offset, x.bytes());
+    }
+    for (const RingVector& v : found->second.vectors) {
+      known = known && from_outside(v.load->args[0]);
+      now.emplace_back(v.offset, v.bytes());
     }
     if (!known) return "what a loop copies depends on what the program computes";
     if (first && (now != shape || found->second.stages != first->stages || found->second.offset != first->offset))
@@ -95,11 +98,12 @@ void Renderer::find_producer(const Uses& uses) {
   no_producer_ = choose_producer(uses);
   producer_ = no_producer_.empty();
   if (!producer_) return box_stores_.clear(), box_loads_.clear();
+  const bool equal = std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
+    return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
+  });
   persistent_ = kernel_.launch.persistent != off && kernel_.locals.empty() && !kernel_.ordered && !meets() &&
-                std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), [&](const auto& x) {
-                  return !depends_on_program(uses, x.first->args[0]) && !depends_on_program(uses, x.first->args[1]);
-                });
-  for (const auto& [loop, ring] : rings_of_loops_) {
+                (equal || kernel_.launch.persistent == on || kernel_.launch.persistent == where_possible);
+  for (auto& [loop, ring] : rings_of_loops_) {
     int number = 0;
     for (const Value v : ring.loads) {
       for (auto& [result, product] : products_)
@@ -114,22 +118,32 @@ void Renderer::find_producer(const Uses& uses) {
         }
       ++number;
     }
+    for (RingVector& v : ring.vectors) v.barrier = number++;
     barriers_ = number;
   }
+  no_producer_ = place_singles(uses);
+  producer_ = no_producer_.empty();
+  if (!producer_) return;
   place_boxes();
   place_loads(uses);
+  find_kept(uses);
   barrier_offset_ = stage_bytes_;
   stage_bytes_ += int64_t{16} * barriers_ * rings_of_loops_.begin()->second.stages + (sets_ > 1 ? 8 * sets_ : 0) +
-                  (box_loads_.empty() ? 0 : 16 * load_spaces_);
+                  (box_loads_.empty() ? 0 : 16 * load_spaces_) + 16 * static_cast<int64_t>(kept_.size());
+}
+
+/// Returns the text of an mbarrier of a slot.
+std::string Renderer::ring_barrier(int number, bool is_full, const std::string& slot) const {
+  const int stages = rings_of_loops_.begin()->second.stages;
+  return fmt::format("barriers + ({} + {}) * 8", ((is_full ? 0 : barriers_) + number) * stages, slot);
 }
 
 std::string Renderer::full(const Operand& x, const std::string& slot) const {
-  return fmt::format("barriers + ({} + {}) * 8", x.barrier * rings_of_loops_.begin()->second.stages, slot);
+  return ring_barrier(x.barrier, true, slot);
 }
 
 std::string Renderer::empty(const Operand& x, const std::string& slot) const {
-  const int stages = rings_of_loops_.begin()->second.stages;
-  return fmt::format("barriers + ({} + {}) * 8", (barriers_ + x.barrier) * stages, slot);
+  return ring_barrier(x.barrier, false, slot);
 }
 
 /// Renders the begin of a program: the mbarriers, and all that the producer does.
@@ -146,6 +160,9 @@ void Renderer::begin_producer() {
   if (!box_loads_.empty())
     add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + ({} + k) * 8, k < {} ? 1 : {});",
                     2 * load_spaces_, all + (sets_ > 1 ? sets_ : 0), load_spaces_, 4 * warpgroups_));
+  if (const size_t kept = kept_.size(); kept > 0)
+    add(fmt::format("for (int k = 0; k < {}; ++k) barrier_init(barriers + ({} + k) * 8, k < {} ? 1 : {});", 2 * kept,
+                    kept_barriers(), kept, 4 * warpgroups_));
   add("fence_barriers();");
   close();
   add("__syncthreads();");
@@ -154,13 +171,18 @@ void Renderer::begin_producer() {
   open(fmt::format("if (t == {})", threads_ * sets_));
   add("int slot = 0;");
   add("u32 phase = 0;");
+  const bool in_phases = persistent_ && !kept_.empty();
+  if (in_phases) add("u32 kept_phase = 0;");
   const std::vector<std::string> names = names_;
   const std::vector<bool> splat = splat_;
   if (persistent_) begin_programs(true);
   for (const Inst& i : kernel_.body.insts) {
     if (produced_.contains(&i)) inst(i);
     if (rings_of_loops_.contains(&i)) produce(i);
+    produce_kept(i);
+    produce_single(i);
   }
+  if (in_phases) add("kept_phase ^= 1u;");
   if (persistent_) close();
   names_ = names, splat_ = splat;
   close();
@@ -172,6 +194,7 @@ void Renderer::begin_producer() {
   begin_loads();
   add("int slot = 0;");
   add("u32 phase = 0;");
+  if (in_phases) add("u32 kept_phase = 0;");
   if (sets_ > 1) add("u32 turn_phase = set == 0 ? 1 : 0;");
   shared_end_ = std::string::npos;
 }
@@ -191,6 +214,17 @@ std::string Renderer::first_of(const Box& box, int64_t pitch) const {
                                                           : from(box.columns, box.column_limit));
 }
 
+/// Renders the copy of a tile to `to`, which arrives at a barrier.
+void Renderer::produce_tile(const Operand& x, const std::string& to, const std::string& arrives) {
+  const TensorCopy& map = maps_[static_cast<size_t>(x.map)];
+  add(fmt::format("const i64 first = {};", at(x.load->args[0])));
+  add(fmt::format("const int {};", first_of(x.box, map.pitch)));
+  add(fmt::format("const u32 to = {}, arrives = {};", to, arrives));
+  add(fmt::format("barrier_expect(arrives, {});", x.lines * x.copied_length() * x.dtype.size()));
+  add(fmt::format("EACH (int k = 0; k < {}; ++k) copy_box(to + k * {}, map{}, column + k * {}, line, arrives);",
+                  x.copied_length() / map.across, x.lines * x.panel * 16, x.map, map.across));
+}
+
 /// Renders the copies of a loop's iterations.
 void Renderer::produce(const Inst& loop) {
   const Ring& ring = rings_of_loops_.at(&loop);
@@ -202,18 +236,13 @@ void Renderer::produce(const Inst& loop) {
   for (const Inst* i : ring.scalars) inst(*i);
   for (const Value v : ring.loads) {
     const Operand& x = copied_tiles_.at(v);
-    const TensorCopy& map = maps_[static_cast<size_t>(x.map)];
     open("");
-    add(fmt::format("const i64 first = {};", at(x.load->args[0])));
-    add(fmt::format("const int {};", first_of(x.box, map.pitch)));
-    add(fmt::format("const u32 to = shared_address(stages) + {} + slot * {}, arrives = {};", ring.offset + x.offset,
-                    ring.stage_bytes, full(x, "slot")));
     add(fmt::format("barrier_wait({}, phase ^ 1u);", empty(x, "slot")));
-    add(fmt::format("barrier_expect(arrives, {});", x.lines * x.copied_length() * x.dtype.size()));
-    add(fmt::format("EACH (int k = 0; k < {}; ++k) copy_box(to + k * {}, map{}, column + k * {}, line, arrives);",
-                    x.copied_length() / map.across, x.lines * x.panel * 16, x.map, map.across));
+    produce_tile(x, fmt::format("shared_address(stages) + {} + slot * {}", ring.offset + x.offset, ring.stage_bytes),
+                 full(x, "slot"));
     close();
   }
+  produce_vectors(ring);
   add(fmt::format("if (++slot == {}) slot = 0, phase ^= 1u;", ring.stages));
   close();
   shared_end_ = std::string::npos;

@@ -2,6 +2,7 @@
 // swizzled lines, or A from the registers that another product left.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "target/cuda/codegen/renderer.h"
@@ -74,6 +75,9 @@ void Renderer::registers_of_a(const Product& p) {
 /// Renders a product by warpgroups, each of which has blocks of 64 rows and all columns. Where the loop carries the
 /// accumulators, the wait is for the product before this one: the tensor cores multiply while the loop goes on.
 void Renderer::product_by_warpgroups(const Product& p) {
+  wait_for_kept();
+  const auto is_single = [](const Product* q) { return q->a.single || q->b.single; };
+  if (std::any_of(in_flight_.begin(), in_flight_.end(), is_single)) finish_products(in_flight_.size());
   const Value result = p.result(), c = p.start();
   const bool from_zero = !p.sum && splat_[static_cast<size_t>(c)] && at(c) == literal(Number::of_real(0), float32);
   if (p.in_place) name(result, fresh(c));
@@ -91,7 +95,7 @@ void Renderer::product_by_warpgroups(const Product& p) {
   open("");
   if (producer_)
     for (const Operand* x : {&p.a, &p.b})
-      if (x->ahead) add(fmt::format("barrier_wait({}, phase);", full(*x, "slot")));
+      if (x->ahead || x->single) add(fmt::format("barrier_wait({}, phase);", full(*x, "slot")));
   if (p.a.in_registers) registers_of_a(p);
   const int64_t fragments = p.layout.row_fragments(), steps = type(p.dot->args[0]).dims[1] * p.a.dtype.size() / 32;
   std::string left = "x[k][i]";

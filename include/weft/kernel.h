@@ -253,6 +253,12 @@ void scatter(const A& array, const V& v, const P0& p0, const P1& p1, const P2& p
              Line at = Line::here()) {
   detail::scattered(at, array, v, p0, p1, p2, p3);
 }
+/// Says that a slice of an array is read soon, by this program or by another one: it is brought into a cache. A hint,
+/// which changes no result; the slice may lie outside of the array.
+template <class T, int R>
+void prefetch(const Part<T, R>& slice, Line at = Line::here()) {
+  prefetch(slice.ref(), slice.spans(), at);
+}
 /// Returns a scratch buffer of the program.
 template <class T, size_t N>
 Ref<T, static_cast<int>(N)> scratch(const int64_t (&dims)[N], Line at = Line::here()) {

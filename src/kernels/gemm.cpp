@@ -33,7 +33,7 @@ k::Grid gemm_grid(int64_t batches, int64_t rows, int64_t columns, const GemmTile
 
 void gemm(const Gemm& g) {
   const GemmOrigin origin = origin_of(g);
-  k::Cell sums(k::constant(float32, 0, {g.tile.rows, g.tile.columns}));
+  k::Cell sums(k::constant(g.sums, 0, {g.tile.rows, g.tile.columns}));
   k::loop(Index(0), g.depth, g.tile.depth,
           [&](const Index& at) { sums.set(k::dot(g.left(origin, at), g.right(origin, at), sums.get(), g.precision)); });
   finish(g, origin, sums.get());

@@ -28,6 +28,7 @@ struct Gemm {
   GemmTile tile;
   int64_t band = 1;  // rows of tiles that alternate, so that programs which run together read few rows and columns
   k::Precision precision = k::Precision::exact;  // of float32
+  Dtype sums = float32;                          // float32; of float64 and int32 these
   using Load = std::function<k::Any(const GemmOrigin& origin, const k::Index& depth)>;
   /// Return the tiles [rows, depth] of A and [depth, columns] of B from an index of the contracted axis on; past its
   /// end they are 0.
@@ -40,7 +41,7 @@ struct Gemm {
 
 /// Returns the grid of a product: the products, then the tiles of one.
 k::Grid gemm_grid(int64_t batches, int64_t rows, int64_t columns, const GemmTile& tile);
-/// Appends the product to the trace, whose grid is gemm_grid's. Sums are float32, added by ascending index.
+/// Appends the product to the trace, whose grid is gemm_grid's. Sums are added by ascending index.
 void gemm(const Gemm& product);
 
 }  // namespace weft::kernels

@@ -179,6 +179,9 @@ WEFT_API Any load(const AnyRef& ref, std::span<const Span> slice, const Access& 
 /// Stores a tile into a slice. Elements outside of the array are left out.
 WEFT_API void store(const AnyRef& ref, std::span<const Span> slice, const Any& value, const Access& access = {},
                     Line at = Line::here());
+/// Says that a slice of an array is read soon, by this program or by another one: it is brought into a cache. A hint,
+/// which changes no result; the slice may lie outside of the array.
+WEFT_API void prefetch(const AnyRef& ref, std::span<const Span> slice, Line at = Line::here());
 /// Loads elements at positions: an int64 tile for each axis of the array; they broadcast together.
 WEFT_API Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access = {},
                     Line at = Line::here());

@@ -280,6 +280,30 @@ void store(const AnyRef& ref, std::span<const Span> spans, const Any& v, const A
   b.store(ref.param, value, slice.offset(), slice.strides(), slice.limits(), access.cache == Cache::streaming);
 }
 
+void prefetch(const AnyRef& ref, std::span<const Span> spans, Line at) {
+  constexpr int64_t most_runs = 64;  // each is an instruction
+  Trace& t = Trace::current("prefetch", at);
+  Slice slice(t, "prefetch", ref, spans, at);
+  kernel::Builder& b = t.at(at);
+  if (static_cast<size_t>(ref.param) >= b.kernel().params.size())
+    t.refuse(at, "prefetch: a buffer of the program is near already: take a slice of an array");
+  // Runs of elements that are adjacent in memory: along the last axis, where it is.
+  Dims dims = slice.dims();
+  const Dims strides = slice.strides();
+  const int64_t run = !dims.empty() && strides.back() == 1 ? std::exchange(dims.back(), 1) : 1;
+  int64_t runs = 1;
+  for (const int64_t n : dims) runs *= n;
+  if (runs > most_runs)
+    t.refuse(at, fmt::format("prefetch: [{}] elements of [{}] are {} runs of adjacent ones, more than {}: take fewer",
+                             fmt::join(slice.dims(), ","), dims_text(ref), runs, most_runs));
+  const Value first = slice.offset();
+  for (int64_t k = 0; k < runs; ++k) {
+    int64_t rest = k, offset = 0;
+    for (size_t axis = dims.size(); axis-- > 0; rest /= dims[axis]) offset += rest % dims[axis] * strides[axis];
+    b.prefetch(ref.param, t.add(first, t.index(offset)), run);
+  }
+}
+
 Any gather(const AnyRef& ref, std::span<const Any> position, const Access& access, Line at) {
   Trace& t = Trace::current("gather", at);
   Dims dims;

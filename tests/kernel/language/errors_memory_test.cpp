@@ -44,6 +44,15 @@ TEST_CASE("slices that an array does not have are refused") {
           [](Test& t) { t.at(__LINE__), k::load(t.x, both(whole, from(0, 9, int64_t{1} << 62))); });
 }
 
+TEST_CASE("prefetches of what is near, or of very much, are refused") {
+  refused({"prefetch: a buffer of the program is near already", "a slice of an array"}, [](Test& t) {
+    const auto own = k::scratch<float>({4});
+    t.at(__LINE__), k::prefetch(own(k::all));
+  });
+  refused({"prefetch: [65] elements of [4,8] are 65 runs of adjacent ones, more than 64"},
+          [](Test& t) { t.at(__LINE__), k::prefetch(k::In<float, 2>(t.x)(k::ds(0, 65), 0)); });
+}
+
 TEST_CASE("stores of what does not fit are refused") {
   refused({"store: array 0 is an input: declare it as Out or InOut"}, [](Test& t) {
     t.at(__LINE__), k::store(t.x, everything, v({4, 8}));

@@ -405,3 +405,29 @@ TEST_CASE("slices that begin far behind an array store nothing") {
 }
 
 }  // namespace
+
+TEST_CASE("a prefetch is an instruction for each run of adjacent elements, and changes nothing") {
+  const auto copied = [](auto ahead) {
+    return k::trace("copy", {in({4, 24}), out({4, 24})}, {4}, [&](std::span<const k::AnyRef> refs) {
+      const auto row = k::program_id(0);
+      const auto x = from<float, 2>(refs[0]);
+      ahead(x, row);
+      to<float, 2>(refs[1])(row, k::all) = x(row, k::all);
+    });
+  };
+  const auto instructions = [](const k::Program& p) {
+    const std::string text = p.to_string();
+    size_t count = 0;
+    for (size_t at = text.find("prefetch p0"); at != std::string::npos; at = text.find("prefetch p0", at + 1)) ++count;
+    return count;
+  };
+  const k::Program next = copied([](const auto& x, const k::Index& row) {
+    k::prefetch(x(row + 1, k::all));  // of the last program behind the array
+    k::prefetch(x(k::ds(row - 2, 3), k::ds(8, 4)));
+  });
+  CHECK(instructions(next) == 4);
+  CHECK(instructions(copied([](const auto& x, const k::Index& row) { k::prefetch(x(k::ds(0, 3), row)); })) == 3);
+  std::vector<float> x = normal(4 * 24, 5), y(x.size());
+  run(next, x, y);
+  CHECK(y == x);
+}

@@ -1,20 +1,17 @@
 #pragma once
-// The dot class: a program computes a tile or block of C. The form is chosen by extents and strides:
+// The dot class: a program computes a tile or block of C by a program of src/kernels. What lies here is the choice
+// among them, and what they call: loads of tiles of operands, which compute prologues, and the stores of results, which
+// compute the epilogue.
 //
-//   blocks   large matmuls: panels of both operands are packed into scratch, sums stay in registers (blocks.cpp)
-//   columns  lanes along N (B's rows are contiguous): rank-1 updates, c[m, n] += a[m] · b[n]
-//   rows     lanes along M (A's columns are contiguous): the same with A and B exchanged, C stored transposed
-//   panels   a few rows times a large matrix, lanes along its columns: sums in scratch (panels.cpp)
-//   shared   GPUs: a square tile of C, slices of K in shared memory
-//   matmul   tensor cores, GPUs' float32: a loop multiplies tiles as a user's kernel does, then the tile is finished
-//   and stored
-//            (matmul.cpp)
-//   inner    lanes along K (both operands are contiguous in K): partial sums, added by a tree at the end
+//   CPUs   kernels/gemm_cpu.h, in a form that extents and strides decide on (cpu.cpp)
+//   GPUs   kernels/gemm.h: tensor cores and exact float32 by the tiles of a schedule, all else by square ones (gpu.cpp)
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compiler/lower/emit.h"
+#include "kernel/language/trace.h"
+#include "kernels/gemm_cpu.h"
 
 namespace weft::compiler {
 
@@ -30,6 +27,19 @@ struct Side {
 /// An axis of an operand.
 enum class Along : uint8_t { row, depth };
 
+/// A tile of an operand: where it begins, and for each of its axes the extent, which axis of the operand it is and how
+/// many elements exist (no_value: all).
+struct Piece {
+  kernel::Value row, depth;
+  std::vector<int64_t> dims;
+  std::vector<Along> axes;
+  std::vector<kernel::Value> limits;
+  /// Returns the same with its axes in reverse order.
+  Piece turned() const {
+    return {row, depth, {dims.rbegin(), dims.rend()}, {axes.rbegin(), axes.rend()}, {limits.rbegin(), limits.rend()}};
+  }
+};
+
 class DotLowering {
  public:
   DotLowering(const LowerContext& cx, Group& group, Schedule schedule)
@@ -42,38 +52,22 @@ class DotLowering {
 
  private:
   kernel::Value batch_offset(kernel::Value batch, const std::vector<int64_t>& strides);
-  kernel::Value load(const Side& side, kernel::Value row, kernel::Value depth, std::vector<int64_t> dims,
-                     const std::vector<Along>& axes, std::vector<kernel::Value> limits);
-  kernel::Value load_computed(const Side& side, kernel::Value row, kernel::Value depth,
-                              const std::vector<int64_t>& dims, const std::vector<Along>& axes,
-                              const std::vector<kernel::Value>& limits);
-  kernel::Value load_source(const Side& side, size_t k, kernel::Value row, kernel::Value depth,
-                            const std::vector<int64_t>& dims, const std::vector<Along>& axes,
-                            const std::vector<kernel::Value>& limits);
+  void begin_batch(kernel::Value batch);
+  int64_t batches() const;
+  bool is_tiled() const { return !schedule_.rows.axes.empty(); }
+
+  // Operands.
+  kernel::Value load(const Side& side, const Piece& piece);
+  kernel::Value load_plain(const Side& side, const Piece& piece);
+  kernel::Value load_computed(const Side& side, const Piece& piece);
+  kernel::Value load_source(const Side& side, size_t k, const Piece& piece);
   kernel::Value jumped(kernel::Value index, const kernel::Jump& jump);
   kernel::Value load_view(kernel::Ref ref, kernel::Value at, const std::vector<int64_t>& dims,
                           const std::vector<int64_t>& strides, const std::vector<kernel::Value>& limits);
-  void shared_form();
-  void outer_form(bool exchanged);
-  void inner_form();
 
-  // lower/dot/blocks.cpp
-  class Blocks;
-  bool blocks_fit() const;
-  void blocks_form(bool exchanged);
-
-  // lower/dot/panels.cpp
-  bool panels_fit(bool exchanged) const;
-  void panels_form(bool exchanged);
-
-  // lower/dot/matmul.cpp
-  kernel::Value matmul_operand(const Side& side, kernel::Value row, kernel::Value depth,
-                               const std::vector<int64_t>& dims, const std::vector<Along>& axes,
-                               const std::vector<kernel::Value>& limits);
-  void matmul_form(bool exchanged);
-
+  // Results.
   /// Where a tile of C lies: its first row and column, limits by axis, extents, and whether its first axis is n.
-  struct EpilogueTile {
+  struct ResultPiece {
     kernel::Value m, n;
     std::vector<kernel::Value> limits;
     std::vector<int64_t> dims;
@@ -81,15 +75,27 @@ class DotLowering {
   };
   kernel::Value step(const kernel::EpilogueStep& s, const std::vector<kernel::Value>& values,
                      const std::vector<int64_t>& dims);
-  kernel::Value operand(int k, const EpilogueTile& tile);
-  void store(kernel::Value c, kernel::Value m, kernel::Value n, std::vector<int64_t> strides,
-             std::vector<kernel::Value> limits, bool n_first);
-  void begin_batch(kernel::Value batch);
-  void tiles(int64_t bm, int64_t bn, kernel::Value& m0, kernel::Value& n0);
-  void add_up(const Side& side, kernel::Value first, int64_t count, kernel::Value extent);
-  kernel::Value nothing(std::vector<int64_t> dims) {
-    return b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), std::move(dims));
-  }
+  kernel::Value operand(int k, const ResultPiece& piece);
+  void store(kernel::Value c, kernel::Value row, kernel::Value column, std::vector<kernel::Value> limits,
+             bool exchanged);
+
+  // lower/dot/cpu.cpp
+  /// `exchanged`: A is the right operand, and C is computed as [n, m].
+  struct CpuChoice {
+    kernels::CpuGemmForm form;
+    bool exchanged;
+  };
+  CpuChoice choose_for_cpu() const;
+  bool takes_blocks(bool exchanged) const;
+  bool takes_panels(bool exchanged) const;
+  kernels::CpuGemmShape cpu_shape(const CpuChoice& choice) const;
+  bool reads_ahead(const kernels::CpuGemmShape& shape) const;
+  void cpu_form();
+
+  // lower/dot/gpu.cpp
+  kernels::GemmTile square_tile() const;
+  kernel::Value gpu_operand(const Side& side, const Piece& piece);
+  void gpu_form();
 
   const LowerContext& cx_;
   const DotPlan& plan_;
@@ -104,7 +110,6 @@ class DotLowering {
                 batch_ = kernel::no_value;
   Dtype t_ = float32;  // dtype of the sums
   int64_t grid_ = 1;
-  bool any_size_ = false;  // products are multiplied as those of users' kernels are
 };
 
 }  // namespace weft::compiler

@@ -93,6 +93,15 @@ void loop(const Index& lo, const Index& hi, int64_t step, const F& body, Line at
 template <class F>
 requires std::invocable<F, Index>
 void loop(const Index& count, const F& body, Line at = Line::here()) { loop(Index(0, at), count, 1, body, at); }
+/// Runs body(i) for i = 0 … n-1, iterations that may run at once: none reads what another one writes. Behind the loop
+/// all see what they stored in scratch. It stands in no loop and no condition, and assigns no variables of the outside;
+/// parallel loops of a kernel have equally many iterations, and nothing else writes arrays before one.
+template <class F>
+requires std::invocable<F, Index>
+void parallel(int64_t n, const F& body, Line at = Line::here()) {
+  const std::function<void(Any)> each = [&](Any i) { body(Index(i)); };
+  parallel(n, each, at);
+}
 /// Runs body(k) for k = 0 … n-1 while the kernel is traced: the iterations are written one after the other.
 template <class F>
 void static_for(int64_t n, const F& body) {

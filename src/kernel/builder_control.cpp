@@ -100,6 +100,8 @@ std::vector<Value> Builder::branch(Value condition, const std::function<std::vec
     open();
     inst.blocks.push_back(close(body()));
   }
+  const bool nothing_else = inst.blocks[1].insts.size() == 1 && inst.blocks[1].insts.back().args.empty();
+  if (nothing_else) inst.op = Op::when, inst.blocks.pop_back();
   for (const Value v : inst.blocks[0].insts.back().args) inst.results.push_back(new_value(Type(type(v))));
   if (!inst.results.empty()) inst.type = type(inst.results[0]);
   const std::vector<Value> results = inst.results;

@@ -367,7 +367,8 @@ class Builder {
   std::vector<Value> when(Value condition, const std::vector<Value>& otherwise,
                           const std::function<std::vector<Value>()>& body);
 
-  /// Runs one of two bodies, which return as many values of the same types.
+  /// Runs one of two bodies, which return as many values of the same types. Without values, and with nothing to do
+  /// otherwise, it is a `when`.
   std::vector<Value> branch(Value condition, const std::function<std::vector<Value>()>& then,
                             const std::function<std::vector<Value>()>& otherwise);
   /// While condition(carried) holds, carried = body(carried).
@@ -402,6 +403,8 @@ class Builder {
   void at(const char* file, int line);
   const std::string& name() const { return kernel_.name; }
   const Kernel& kernel() const { return kernel_; }  // as far as it goes
+  /// The block that is open, as far as it goes.
+  const Block& open_block() const { return frames_.back().block; }
   const Type& type(Value v) const { return kernel_.types.at(static_cast<size_t>(v)); }
   Dtype dtype(Ref ref) const;  // of a parameter or local
   /// The known value of an integer scalar, where it is a constant (simple folding happens as instructions are

@@ -42,7 +42,7 @@ Exponentials exponentials(const AttentionFrame& f, const Scores& products, Rows&
 /// Takes the blocks of keys one after another.
 template <class T>
 void take_keys(const AttentionFrame& f, const k::Tile<T, 2>& queries, Rows& rows, const Index& first,
-             const AttentionBlocks& blocks) {
+               const AttentionBlocks& blocks) {
   const Attention& a = f.a;
   const KeyRange range = keys_seen(a, first, blocks);
   const AttentionBlocks edge = edge_of_keys(a, blocks);
@@ -66,7 +66,7 @@ void take_keys(const AttentionFrame& f, const k::Tile<T, 2>& queries, Rows& rows
 /// computed, those of the block before are multiplied by its values (FlashAttention-3, section 3.2).
 template <class T>
 void take_keys_overlapped(const AttentionFrame& f, const k::Tile<T, 2>& queries, Rows& rows, const Index& first,
-                const AttentionBlocks& blocks) {
+                          const AttentionBlocks& blocks) {
   const Attention& a = f.a;
   const int64_t n = blocks.keys;
   const KeyRange range = keys_seen(a, first, blocks);

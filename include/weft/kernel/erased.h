@@ -125,9 +125,11 @@ struct WEFT_API AnyRef {
   int64_t offset = 0;
   /// Its extents, and the elements between neighbours along each axis. Of an extent that is a run-time scalar, dims has
   /// the largest.
-  std::vector<int64_t> dims, strides;
+  std::vector<int64_t> dims = {}, strides = {};
   /// The run-time scalar of each extent, none of one that is a number; empty: all are numbers.
   std::vector<Any> extents = {};
+  /// A run-time part of where the view begins, an int64 scalar; none: `offset` says it.
+  Any base = {};
 
   /// Returns whether the extent of an axis is a run-time scalar.
   bool is_symbolic(size_t axis) const { return axis < extents.size() && extents[axis]; }
@@ -139,6 +141,9 @@ struct WEFT_API AnyRef {
   int64_t bound(int axis, Line at = Line::here()) const;
   /// Returns the view whose axis ends at `extent`, an int64 scalar from 0 to its bound: what lies behind is outside.
   AnyRef limit(int axis, const Any& extent, Line at = Line::here()) const;
+  /// Returns the view of one element along each of the first axes, which go. An index is an int64 scalar of which it is
+  /// known that it lies within its axis.
+  AnyRef fixed(std::span<const Any> indices, Line at = Line::here()) const;
   /// Returns the view with its axes in another order: axis k is axis axes[k].
   AnyRef permute(const std::vector<int>& axes, Line at = Line::here()) const;
   /// Returns the view with another shape, by NumPy's rule: what repeats has stride 0.
@@ -276,6 +281,10 @@ WEFT_API Any dot(const Any& a, const Any& b, const Any& c = {}, Precision precis
 /// Runs body(i) for i = lo, lo + step, … below hi. `step` is positive.
 WEFT_API void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body,
                    Line at = Line::here());
+/// Runs body(i) for i = 0 … n-1, iterations that may run at once: none reads what another one writes. Behind the loop
+/// all see what they stored in scratch. It stands in no loop and no condition, and assigns no variables of the outside;
+/// parallel loops of a kernel have equally many iterations, and nothing else writes arrays before one.
+WEFT_API void parallel(int64_t n, const std::function<void(Any)>& body, Line at = Line::here());
 /// Runs the body if the condition, a bool scalar, holds.
 WEFT_API void when(const Any& condition, const std::function<void()>& body, Line at = Line::here());
 /// Runs one of two functions and returns its values, which have the same types.

@@ -1,5 +1,6 @@
 #pragma once
 // Arrays of a kernel, views and slices of them. As an operand a slice is loaded; assigned to, it is stored.
+#include <array>
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -228,6 +229,14 @@ class Ref {
   Ref limit(int axis, const Index& extent, Line at = Line::here()) const {
     return Ref(ref_.limit(axis, extent.any(), at));
   }
+  /// Returns the view of one element along each of the first axes, which go. Of an index it is known that it lies
+  /// within its axis.
+  template <std::convertible_to<Index>... I>
+  requires(sizeof...(I) <= R) Ref < T, R - static_cast<int>(sizeof...(I))
+  > fixed(const I&... indices) const {
+    return Ref<T, R - static_cast<int>(sizeof...(I))>(
+        ref_.fixed(std::array<Any, sizeof...(I)>{Index(indices).any()...}, Line{}));
+  }
   /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>
   Ref<T, static_cast<int>(N)> broadcast(const int64_t (&shape)[N], Line at = Line::here()) const {
@@ -263,6 +272,12 @@ struct In : Ref<T, R> {
   /// Returns the view whose axis ends at `extent`, which is only read.
   In limit(int axis, const Index& extent, Line at = Line::here()) const {
     return In(Ref<T, R>::limit(axis, extent, at).any());
+  }
+  /// Returns the view of one element along each of the first axes, which is only read.
+  template <std::convertible_to<Index>... I>
+  requires(sizeof...(I) <= R) In < T, R - static_cast<int>(sizeof...(I))
+  > fixed(const I&... indices) const {
+    return In<T, R - static_cast<int>(sizeof...(I))>(Ref<T, R>::fixed(indices...).any());
   }
   /// Returns the view repeated to a shape by NumPy's rule.
   template <size_t N>

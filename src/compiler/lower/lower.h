@@ -7,7 +7,7 @@
 //               norm gradients)
 //   transposed  maps that read across rows: tiles are transposed in registers
 //   dot         matmuls by generated code, for what no library takes
-//   attention   softmax attention by the kernels of src/kernels; of one query by a class of its own
+//   attention   softmax attention by the kernels of src/kernels, those of one query among them
 //   cumulative  an axis reduced up to each of its elements; one program a row, or a panel of rows
 //   scatter     updates in order onto a copy of the operand; programs divide the slice among them
 //   sorted scatter  rows that are added where sorted ids say; programs divide the ids among them

@@ -141,7 +141,9 @@ void FiberRunner::next_iteration(Fiber& fiber, Frame frame, std::vector<TileValu
 void FiberRunner::iterate(Fiber& fiber, const Frame& frame, std::vector<TileValue> carried, bool goes_on) {
   if (!goes_on) return define(frame.owner->results, std::move(carried));
   const std::span<const Value> arguments(frame.block->arguments);
-  values_[static_cast<size_t>(arguments[0])] = {Number::of_int(frame.i)};
+  // The last of parallel iterations comes first: one that reads what those before it store finds nothing there.
+  const int64_t number = frame.owner->parallel ? frame.hi - 1 - frame.i : frame.i;
+  values_[static_cast<size_t>(arguments[0])] = {Number::of_int(number)};
   define(arguments.subspan(1), std::move(carried));
   fiber.frames.push_back(frame);
 }

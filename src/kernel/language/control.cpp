@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "kernel/language/trace.h"
+#include "kernel/op_info.h"
+#include "kernel/rules.h"
 
 namespace weft::k {
 
@@ -98,6 +100,70 @@ void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(A
         return t.variables(slots);
       });
   t.set_variables(slots, last);
+}
+
+namespace {
+
+/// Calls visit(inst) for an instruction and those of the blocks inside of it.
+void each_inst(const kernel::Inst& inst, const std::function<void(const kernel::Inst&)>& visit) {
+  visit(inst);
+  for (const kernel::Block& block : inst.blocks)
+    for (const kernel::Inst& inner : block.insts) each_inst(inner, visit);
+}
+
+/// Throws where a parallel loop of n iterations cannot follow what stands before it.
+void check_before_iterations(const Trace& t, int64_t n, Line at) {
+  const bool sequential =
+      std::any_of(t.grid.begin(), t.grid.end(), [](const GridAxis& axis) { return axis.order == Order::sequential; });
+  if (t.in_nested_block() || sequential)
+    t.refuse(at, "parallel: it stands in a loop, a condition or a grid with a sequential axis: let it stand outermost");
+  if (t.cluster() > 0)
+    t.refuse(at, "parallel: the programs of this grid are clusters, as iterations may be: divide the work among them");
+  for (const kernel::Inst& before : t.builder.open_block().insts) {
+    if (before.op == kernel::Op::loop && before.parallel) {
+      int64_t iterations = n;
+      t.builder.known(before.args[1], iterations);
+      if (iterations != n)
+        t.refuse(at, fmt::format("parallel: {} iterations follow a parallel loop of {}: make them equally many", n,
+                                 iterations));
+      continue;
+    }
+    each_inst(before, [&](const kernel::Inst& inst) {
+      const kernel::Access access = kernel::info(inst.op).access;
+      const bool writes = access == kernel::Access::writes || access == kernel::Access::updates;
+      if (writes && !kernel::is_local(t.builder.kernel(), inst.ref))
+        t.refuse(at,
+                 "parallel: an array is written before it, but by no iteration: write it behind the loop, or in it");
+    });
+  }
+}
+
+/// Throws where iterations do what has to do with other programs, or works asynchronously.
+void check_iterations(const Trace& t, const kernel::Inst& loop, Line at) {
+  each_inst(loop, [&](const kernel::Inst& inst) {
+    if (!kernel::is_asynchronous(inst.op) && !kernel::waits_for_programs(inst.op)) return;
+    t.refuse(at, fmt::format("parallel: an iteration works asynchronously or waits ({}): do it outside of the loop",
+                             kernel::info(inst.op).name));
+  });
+}
+
+}  // namespace
+
+void parallel(int64_t n, const std::function<void(Any)>& body, Line at) {
+  Trace& t = Trace::current("parallel", at);
+  if (n < 1) t.refuse(at, fmt::format("parallel: there are {} iterations: give 1 or more", n));
+  check_before_iterations(t, n, at);
+  const std::vector<size_t> slots = t.living();
+  const std::vector<Value> before = t.variables(slots);
+  const auto iteration = [&](Value i) {
+    t.learn(i, {0, n - 1, 1});
+    t.in_block([&] { body(t.any(i)); });
+    if (t.variables(slots) != before)
+      t.refuse(at, "parallel: an iteration assigns a variable of the outside: store what it makes in scratch");
+  };
+  if (n == 1) return iteration(t.index(0));
+  t.at(at).parallel(n, iteration);
+  check_iterations(t, t.builder.open_block().insts.back(), at);
 }
 
 void when(const Any& condition, const std::function<void()>& body, Line at) {

@@ -139,7 +139,10 @@ class Session : public kernel::Observer {
 /// Returns "iteration 3 of a loop to 16 by 1", "condition", ….
 std::string frame_text(const Frame& frame) {
   switch (frame.owner->op) {
-    case Op::loop: return fmt::format("iteration {} of a loop to {} by {}", frame.i, frame.hi, frame.by);
+    case Op::loop:
+      if (frame.owner->parallel)
+        return fmt::format("iteration {} of {} parallel ones", frame.hi - 1 - frame.i, frame.hi);
+      return fmt::format("iteration {} of a loop to {} by {}", frame.i, frame.hi, frame.by);
     case Op::while_loop: return "loop as long as a condition holds";
     case Op::when:
     case Op::branch: return "condition";

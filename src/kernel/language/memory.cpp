@@ -57,7 +57,7 @@ class Slice {
   }
 
   Value offset() {
-    Value sum = t_.index(ref_.offset);
+    Value sum = origin_of(t_, ref_, {});
     for (const Axis& a : axes_) sum = t_.add(sum, t_.mul(a.start, t_.index(a.stride)));
     return sum;
   }
@@ -93,7 +93,7 @@ class Slice {
     Value index, mask;
   };
   Addresses addresses() {
-    Addresses out{to_dims(t_.index(ref_.offset)), kernel::no_value};
+    Addresses out{to_dims(origin_of(t_, ref_, {})), kernel::no_value};
     size_t next = 0;
     for (const Axis& a : axes_) {
       Value position = a.start;
@@ -221,7 +221,7 @@ Slice::Addresses positions_of(Trace& t, std::string_view what, const AnyRef& ref
   std::vector<Value> values;
   for (const Any& p : position) values.push_back(t.value(p, at));
   common_shape(t, fmt::format("{}: positions", what), values, at);
-  Slice::Addresses out{t.index(ref.offset), kernel::no_value};
+  Slice::Addresses out{origin_of(t, ref, at), kernel::no_value};
   Any sum = t.any(out.index), mask;
   const Line none = at;
   for (size_t k = 0; k < position.size(); ++k) {

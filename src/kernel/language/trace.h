@@ -185,6 +185,8 @@ void check_extents(const Trace& t, std::string_view what, const std::vector<int6
 void check_dtype(const Trace& t, std::string_view what, Dtype dtype, Line at);
 /// Returns "64,<=8": the extents of an array, of run-time ones the largest.
 std::string dims_text(const AnyRef& ref);
+/// Returns the address of a view's first element.
+kernel::Value origin_of(Trace& t, const AnyRef& ref, Line at);
 /// Throws where an array or a buffer belongs to another trace.
 void check_own(const Trace& t, std::string_view what, const AnyRef& ref, Line at);
 /// Returns the shape to which tiles of one rank, or scalars, are brought: extents of 1 repeat. Throws where there is

@@ -27,6 +27,11 @@ void check_own(const Trace& t, std::string_view what, const AnyRef& ref, Line at
     t.refuse(at, fmt::format("{}: an array of another kernel is used: give it to this kernel as a parameter", what));
 }
 
+Value origin_of(Trace& t, const AnyRef& ref, Line at) {
+  const Value offset = t.index(ref.offset);
+  return ref.base ? t.add(t.value(ref.base, at), offset) : offset;
+}
+
 int64_t AnyRef::dim(int axis, Line at) const {
   const size_t k = detail::axis_of("dim", dims, axis, at);
   if (is_symbolic(k))
@@ -66,6 +71,35 @@ AnyRef AnyRef::limit(int axis, const Any& end, Line at) const {
   AnyRef out = *this;
   out.extents.resize(dims.size());
   out.extents[k] = is_symbolic(k) ? t.any(t.whole(ScalarOp::min, v, t.value(extents[k], at))) : end;
+  return out;
+}
+
+AnyRef AnyRef::fixed(std::span<const Any> indices, Line at) const {
+  Trace& t = Trace::current("fixed", at);
+  check_own(t, "fixed", *this, at);
+  if (indices.size() > dims.size())
+    t.refuse(at, fmt::format("fixed: {} indices for an array of {} axes, [{}]: give one for each axis that goes",
+                             indices.size(), dims.size(), dims_text(*this)));
+  t.at(at);
+  Value begin = origin_of(t, *this, at);
+  for (size_t k = indices.size(); k-- > 0;) {
+    const Value i = t.value(indices[k], at);
+    const Known known = t.builder.type(i) == Type{int64, {}} ? t.known(i) : Known{};
+    const bool below = is_symbolic(k)
+                           ? known.below != kernel::no_value && t.at_most(known.below, t.value(extents[k], at))
+                           : known.high < dims[k];
+    if (known.low < 0 || !below)
+      t.refuse(at, fmt::format("fixed: of the index along axis {} of [{}], {}, it is not known that it lies within the "
+                               "axis: give an int64 scalar, and say so by assume_range",
+                               k, dims_text(*this), text(t.builder.type(i))));
+    begin = t.add(begin, t.mul(i, t.index(strides[k])));
+  }
+  AnyRef out = *this;
+  out.offset = 0, out.base = t.any(begin);
+  const auto rest = static_cast<std::ptrdiff_t>(indices.size());
+  out.dims.erase(out.dims.begin(), out.dims.begin() + rest);
+  out.strides.erase(out.strides.begin(), out.strides.begin() + rest);
+  if (!extents.empty()) out.extents.erase(out.extents.begin(), out.extents.begin() + rest);
   return out;
 }
 

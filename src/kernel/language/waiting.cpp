@@ -18,7 +18,7 @@ Value element_address(Trace& t, const AnyRef& ref, std::span<const Any> position
   if (position.size() != ref.dims.size())
     t.refuse(at, fmt::format("wait_until: {} indices are given, and the array has {} axes: give one for each",
                              position.size(), ref.dims.size()));
-  Value sum = t.index(ref.offset);
+  Value sum = origin_of(t, ref, at);
   for (size_t k = 0; k < position.size(); ++k) {
     const Value i = t.value(position[k], at);
     if (!(t.builder.type(i) == Type{int64, {}}))

@@ -128,6 +128,22 @@ TEST_CASE("loops keep what they carry, conditions follow the way that was taken"
   check_derivatives(s, 1e-5);
 }
 
+TEST_CASE("derivatives of parallel iterations, which run one after another in them") {
+  const auto s = subject(k::trace("parts", {param(in, {3, 20}), param(out, {3})}, {3}, [](Refs r) {
+    const auto row = In2(r[0]).fixed(k::program_id(0));
+    const auto largest = k::scratch<double>({4}), sums = k::scratch<double>({4});
+    k::parallel(4, [&](k::Index part) {
+      const auto v = row(k::ds(part * 5, 5)).load();
+      const auto most = k::max(v, 0);
+      largest(part) = most, sums(part) = k::sum(k::exp(v - most), 0);
+    });
+    const auto most = k::max(largest(k::all).load(), 0);
+    const Out1 y(r[1]);
+    y(k::program_id(0)) = most + k::log(k::sum(sums(k::all) * k::exp(largest(k::all) - most), 0));
+  }));
+  check_derivatives(s, 1e-5);
+}
+
 TEST_CASE("derivatives of what moves elements") {
   const auto s = subject(k::trace("moves", {param(in, {4, 6}), param(out, {4, 6}), param(out, {12})}, {1}, [](Refs r) {
     const In2 x(r[0]);

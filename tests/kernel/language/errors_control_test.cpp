@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "weft/kernel_async.h"
+
 namespace {
 
 using namespace test_kernels;
@@ -170,6 +172,29 @@ TEST_CASE("control flow on values of other types is refused") {
   refused({"loop: a bound is i64[4]"}, [&](Test& t) { t.at(__LINE__), k::loop(v({}, int64), k::iota(4), 1, nothing); });
   refused({"loop: the step is 0: give 1 or more"}, [](Test& t) { t.at(__LINE__), k::loop(0, 4, 0, [](k::Index) {}); });
   refused({"loop: the step is -1"}, [](Test& t) { t.at(__LINE__), k::loop(4, 0, -1, [](k::Index) {}); });
+  const auto no_iteration = [](const k::Index&) {};
+  refused({"parallel: there are 0 iterations: give 1 or more"},
+          [&](Test& t) { t.at(__LINE__), k::parallel(0, no_iteration); });
+  const std::string outermost = "parallel: it stands in a loop, a condition or a grid with a sequential axis";
+  refused({outermost}, [&](Test& t) { k::loop(4, [&](k::Index) { t.at(__LINE__), k::parallel(4, no_iteration); }); });
+  refused({outermost},
+          [&](Test& t) { k::when(k::program_id(0) == 0, [&] { t.at(__LINE__), k::parallel(4, no_iteration); }); });
+  refused({outermost},
+          [&](Test& t) { k::parallel(4, [&](k::Index) { t.at(__LINE__), k::parallel(4, no_iteration); }); });
+  refused({"parallel: 8 iterations follow a parallel loop of 4: make them equally many"}, [&](Test& t) {
+    k::parallel(4, no_iteration);
+    t.at(__LINE__), k::parallel(8, no_iteration);
+  });
+  refused({"parallel: an array is written before it"}, [&](Test& t) {
+    k::when(k::program_id(0) == 0, [&] { k::store(t.y, everything, v({4, 8})); });
+    t.at(__LINE__), k::parallel(4, no_iteration);
+  });
+  refused({"parallel: an iteration assigns a variable of the outside: store what it makes in scratch"}, [](Test& t) {
+    k::Mut sum = line(4);
+    t.at(__LINE__), k::parallel(4, [&](k::Index) { sum += 1; });
+  });
+  refused({"parallel: an iteration works asynchronously or waits (commit_copies)"},
+          [](Test& t) { t.at(__LINE__), k::parallel(4, [&](k::Index) { k::commit_copies(); }); });
   refused({"assert_: the condition is f32[4], not a bool"}, [](Test& t) { t.at(__LINE__), k::assert_(v({4}), "no"); });
   refused({"a value was never assigned"}, [](Test& t) { t.at(__LINE__), k::print("x = ", k::Tile<float, 0>()); });
   refused({"scratch: it is made in a loop or a condition: declare it before"},

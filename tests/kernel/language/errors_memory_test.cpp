@@ -146,6 +146,17 @@ TEST_CASE("views that an array does not have are refused") {
     t.at(__LINE__), k::In<float, 2>(t.x).permute({1, 1});
   });
   refused({"permute: the axes 0 of an array [4,8]"}, [](Test& t) { t.at(__LINE__), t.x.permute({0}); });
+  const auto index = [](int64_t i) { return std::array{k::Index(i).any()}; };
+  refused(
+      {"fixed: of the index along axis 0 of [4,8], i64, it is not known that it lies within the axis", "assume_range"},
+      [&](Test& t) { t.at(__LINE__), t.x.fixed(index(4)); });
+  refused({"fixed: of the index along axis 0"}, [&](Test& t) { t.at(__LINE__), t.x.fixed(index(-1)); });
+  refused({"fixed: of the index along axis 0 of [4,8], f32"},
+          [](Test& t) { t.at(__LINE__), t.x.fixed(std::array{v({})}); });
+  refused({"fixed: 3 indices for an array of 2 axes, [4,8]"}, [](Test& t) {
+    const Any zero = k::Index(0).any();
+    t.at(__LINE__), t.x.fixed(std::array{zero, zero, zero});
+  });
   refused({"broadcast: [4,8] does not repeat to [4,16]"}, [](Test& t) { t.at(__LINE__), t.x.broadcast({4, 16}); });
   refused({"broadcast: [4,8] does not repeat to [8]"},
           [](Test& t) { t.at(__LINE__), k::In<float, 2>(t.x).broadcast({8}); });

@@ -32,6 +32,25 @@ inline void layer_norm(const k::In<float, 2>& x, const k::In<float, 1>& weight, 
   y(row, k::ds(0, n)) = centred * k::rsqrt(variance + eps) * weight(k::ds(0, n)) + bias(k::ds(0, n));
 }
 
+/// The logarithm of each row's sum of exponentials: a row a program, its parts by parallel iterations.
+inline void logsumexp_by_parts(const k::In<float, 2>& x, const k::Out<float, 1>& y, int64_t parts, int64_t block) {
+  const auto row = x.fixed(k::program_id(0));
+  const auto largest = k::scratch<float>({parts}), sums = k::scratch<float>({parts});
+  k::parallel(parts, [&](const k::Index& part) {
+    k::Mut most = k::scalar<float>(-INFINITY), sum = k::scalar<float>(0);
+    k::loop(part * block, x.dim(1), parts * block, [&](const k::Index& at) {
+      const auto v = row(k::ds(at, block)).load(-INFINITY);
+      const auto larger = k::maximum(most, k::max(v, 0));
+      sum = sum * k::exp(most - larger) + k::sum(k::exp(v - larger), 0);
+      most = larger;
+    });
+    largest(part) = most, sums(part) = sum;
+  });
+  const auto all = largest(k::all).load();
+  const auto most = k::max(all, 0);
+  y(k::program_id(0)) = most + k::log(k::sum(k::where(all == -INFINITY, 0.0, sums(k::all) * k::exp(all - most)), 0));
+}
+
 struct Tiles {
   int64_t m = 64, n = 64, k = 32;
 };

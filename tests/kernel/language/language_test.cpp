@@ -310,6 +310,86 @@ TEST_CASE("a loop carries only what it changes") {
   CHECK(carries == 2);
 }
 
+k::Program by_parts(int64_t rows, int64_t columns, int64_t parts, int64_t block) {
+  return k::trace("by_parts", {in({rows, columns}), out({rows})}, {rows}, [&](std::span<const k::AnyRef> r) {
+    test_kernels::logsumexp_by_parts(from<float, 2>(r[0]), to<float, 1>(r[1]), parts, block);
+  });
+}
+
+TEST_CASE("parallel iterations leave behind the loop what they stored in scratch") {
+  for (const int64_t parts : {1, 2, 5, 8, 40}) {
+    auto x = normal(3 * 70, 21);
+    std::vector<float> y(3);
+    const k::Program program = by_parts(3, 70, parts, 8);
+    run(program, x, y);
+    for (size_t i = 0; i < 3; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < 70; ++j) sum += std::exp(static_cast<double>(x[i * 70 + j]));
+      CHECK(y[i] == doctest::Approx(std::log(sum)).epsilon(1e-5));
+    }
+    CHECK((program.to_string().find("loop parallel") != std::string::npos) == (parts > 1));
+  }
+}
+
+TEST_CASE("the interpreter begins with the last of parallel iterations: none finds what those before it store") {
+  const auto program = k::trace("running", {in({4, 8}), out({4})}, {1}, [](std::span<const k::AnyRef> r) {
+    const auto kept = k::scratch<float>({4});
+    k::parallel(4, [&](const k::Index& i) {
+      const auto before = kept(k::maximum(i - 1, 0)).load();
+      kept(i) = k::where(i == 0, 0.0, before) + k::sum(from<float, 2>(r[0])(i, k::all).load(), 0);
+    });
+    to<float, 1>(r[1])(k::all) = kept(k::all);
+  });
+  auto x = normal(32, 22);
+  std::vector<float> y(4);
+  void* const arrays[] = {x.data(), y.data()};
+  program.interpret(arrays);
+  CHECK(!std::isnan(y[0]));
+  for (size_t i = 1; i < 4; ++i) CHECK(std::isnan(y[i]));
+}
+
+TEST_CASE("a condition without variables, and with nothing to do otherwise, is a `when`") {
+  const auto text = [](bool assigns) {
+    return small([&](k::In<float, 2> x, k::Out<float, 2> y) {
+             const auto positive = x(0, 0).load() > 0;
+             if (!assigns) return k::when(positive, [&] { y(0, 0) = 1.0; });
+             k::Mut value = k::scalar<float>(0);
+             k::when(positive, [&] { value = 1.0; });
+             y(0, 0) = value;
+           })
+        .to_string();
+  };
+  CHECK(text(false).find("when %") != std::string::npos);
+  CHECK(text(false).find("branch") == std::string::npos);
+  CHECK(text(true).find("branch") != std::string::npos);
+}
+
+TEST_CASE("views of single elements along the first axes, of arrays with extents of run time as well") {
+  const weft::Symbol* const n = weft::symbol("n", 6);
+  const auto program = k::trace_with(
+      "fixed",
+      {{k::Use::in, weft::float32, {6, 2, 5}, "", {n, nullptr, nullptr}}, {k::Use::in_out, weft::float32, {6, 2, 3}}},
+      [](std::span<const k::AnyRef> r) {
+        return k::Grid{k::Index(r[0].extent(0)), 2};
+      },
+      [](std::span<const k::AnyRef> r) {
+        const auto i = k::program_id(0), j = k::program_id(1);
+        const auto row = from<float, 3>(r[0]).fixed(i, j);
+        k::InOut<float, 3>(r[1]).fixed(i).fixed(j)(k::ds(0, 3)) = row(k::ds(j, 3)) + row.fixed(4)().load();
+      });
+  auto x = normal(60, 23);
+  for (const int64_t rows : {1, 4, 6}) {
+    std::vector<float> y(36, 7);
+    void* const arrays[] = {x.data(), y.data()};
+    program.interpret(arrays, std::array{rows});
+    for (size_t i = 0; i < 6; ++i)
+      for (size_t j = 0; j < 2; ++j)
+        for (size_t k = 0; k < 3; ++k)
+          CHECK(y[(i * 2 + j) * 3 + k] ==
+                (static_cast<int64_t>(i) < rows ? x[(i * 2 + j) * 5 + j + k] + x[(i * 2 + j) * 5 + 4] : 7));
+  }
+}
+
 TEST_CASE("programs along a sequential axis see what those before them stored") {
   const auto program = k::trace("running", {in({5, 8}), {k::Use::in_out, weft::float32, {8}}},
                                 {2, k::GridAxis(5, k::Order::sequential)}, [](std::span<const k::AnyRef> r) {

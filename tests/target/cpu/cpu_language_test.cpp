@@ -33,6 +33,10 @@ TEST_CASE("kernels of the language give the interpreter's bits on a CPU") {
       compare_on_cpu(k::trace("softmax", {in({5, n}), out({5, n})}, {5}, [&](std::span<const AnyRef> r) {
         test_kernels::softmax(k::In<float, 2>(r[0]), k::Out<float, 2>(r[1]), n + more);
       }));
+  for (const int64_t parts : {1, 4, 32})
+    compare_on_cpu(k::trace("by_parts", {in({5, 300}), out({5})}, {5}, [&](std::span<const AnyRef> r) {
+      test_kernels::logsumexp_by_parts(k::In<float, 2>(r[0]), k::Out<float, 1>(r[1]), parts, 8);
+    }));
   for (const int64_t n : {33, 768})
     compare_on_cpu(
         k::trace("layer_norm", {in({9, n}), in({n}), in({n}), out({9, n})}, {9}, [](std::span<const AnyRef> r) {

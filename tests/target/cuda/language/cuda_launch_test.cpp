@@ -8,6 +8,7 @@
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/host_kernels.h"
 #include "target/cuda/inspect.h"
+#include "target/cuda/language/traced_case.h"
 #include "weft/kernel.h"
 
 using namespace weft;
@@ -89,6 +90,18 @@ TEST_CASE("launch options change no result") {
     host.run(n, got);
     CHECK(got.buffers.back() == wanted.buffers.back());
   }
+}
+
+TEST_CASE("parallel iterations of a user's kernel give the interpreter's bits, thread by thread") {
+  std::vector<RandomCase> cases;
+  for (const int64_t parts : {1, 4, 32})
+    cases.push_back(traced_case(k::trace("by_parts", {{k::Use::in, float32, {3, 300}}, {k::Use::out, float32, {3}}},
+                                         {3}, [&](std::span<const k::AnyRef> r) {
+                                           test_kernels::logsumexp_by_parts(k::In<float, 2>(r[0]),
+                                                                            k::Out<float, 1>(r[1]), parts, 8);
+                                         })));
+  check_on_host(cases);
+  check_on_host(cases, {}, h100_features);
 }
 
 TEST_CASE("launch options: ptxas keeps to the registers, and what spills where they are too few is objected to") {

@@ -254,7 +254,7 @@ void in_frame(const Decode& d, bool joins, std::span<const k::AnyRef> memory,
                                                     buffer, memory.size()));
     refs.push_back(memory[static_cast<size_t>(buffer)]);
   }
-  body(AttentionFrame(d.a, params, refs, batch_ids(d.a)));
+  body(AttentionFrame(d.a, params, refs, batch_ids(d.a, static_cast<int>(d.a.batch.size()))));
 }
 
 }  // namespace

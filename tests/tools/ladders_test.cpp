@@ -7,6 +7,7 @@
 
 #include "examples/kernels/ladders/ladder.h"
 #include "kernel/language/trace.h"
+#include "target/cuda/codegen/render.h"
 #include "target/cuda/cuda_support.h"
 #include "target/cuda/host_kernels.h"
 #include "target/cuda/inspect.h"
@@ -49,6 +50,26 @@ TEST_CASE("kernels of ladders as a GPU has them leave the interpreter's bits, th
     }
   }
   check_on_host(cases, {}, {.warpgroups = true, .clusters = true});
+}
+
+TEST_CASE("attention whose exponentials overlap products is copied by TMA alone, thread by thread") {
+  if (!can_run_kernels()) return;
+  constexpr target::cuda::Features hopper{.warpgroups = true, .clusters = true};
+  const ladders::Ladder ladder = ladders::attention_tensor(ladders::Scale::check);
+  const RandomCase c = case_of(ladder.rungs.back().program(ladder.inputs));
+  REQUIRE(c.kernel.name == "attention_overlapped");
+  const kernel::Kernel expanded = kernel::expand(c.kernel, {.special_functions = true});
+  const std::string source = target::cuda::render(expanded, "k", {}, hopper).source;
+  CHECK(source.find("copied by TMA, by a warpgroup of its own") != std::string::npos);
+  // The first block of keys and the last one of values take stages of the loop's ring.
+  CHECK(source.find(" copy_async(") == std::string::npos);
+  // Exponentials wait for the scores alone; the product with values is waited for after them.
+  const size_t scores = source.find("wgmma_wait<1>();");
+  REQUIRE(scores != std::string::npos);
+  const size_t exponential = source.find("exp2(", scores), sums = source.find("wgmma_wait<0>();", scores);
+  CHECK(exponential < sums);
+  CHECK(sums != std::string::npos);
+  check_on_host({c}, {}, hopper);
 }
 
 TEST_CASE("the kernels of all ladders compile for sm_90a, and none spills registers") {

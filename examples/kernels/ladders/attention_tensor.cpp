@@ -57,8 +57,41 @@ void online(Heads q, Heads keys, Heads values, Result out, Block block) {
   out(head, rows, k::all) = k::cast<k::bf16>(result.out);
 }
 
-auto fused(const char* name, Block block, const char* steps) {
-  return k::kernel(name, online)
+/// The same in whole blocks of keys, as a pipeline: while exponentials of one block are computed, tensor cores multiply
+/// those of the block before, which are carried, by its values (FlashAttention-3, section 3.2).
+void overlapped(Heads q, Heads keys, Heads values, Result out, Block block) {
+  const int64_t length = keys.dim(1), n = block.keys;
+  const double scale = scale_of(q.dim(2)) * log2_of_e;
+  const auto head = k::program_id(0);
+  const auto rows = k::ds(k::program_id(1) * block.queries, block.queries);
+  const auto queries = q(head, rows, k::all).load();
+  const auto products = [&](const k::Index& at) { return k::dot(queries, k::trans(keys(head, k::ds(at, n), k::all))); };
+  const auto values_of = [&](const k::Index& at) { return values(head, k::ds(at, n), k::all).load(); };
+
+  k::Mut most = k::full<float>({block.queries}, -INFINITY), total = k::zeros<float>({block.queries});
+  const auto weigh = [&](const auto& s) {  // gives weights, and by what those of earlier blocks shrink
+    const auto larger = k::maximum(most, k::max(s, 1) * scale);
+    const auto e = k::exp2(k::fma(s, scale, -k::col(larger)));
+    const auto shrink = k::exp2(most - larger);
+    total = total * shrink + k::sum(e, 1);
+    most = larger;
+    return std::pair(k::cast<k::bf16>(e), shrink);
+  };
+
+  k::Mut p = weigh(products(0)).first;
+  k::Mut sum = k::zeros<float>({block.queries, values.dim(2)});
+  k::loop(n, length, n, [&](const k::Index& at) {
+    const auto s = products(at), before = k::dot(p.get(), values_of(at - n), sum.get());
+    const auto [weights, shrink] = weigh(s);
+    p = weights;
+    sum = before * k::col(shrink);
+  });
+  sum = k::dot(p.get(), values_of(length - n), sum.get());
+  out(head, rows, k::all) = k::cast<k::bf16>(sum / k::col(total));
+}
+
+auto fused(const char* name, Block block, const char* steps, decltype(online) body = online) {
+  return k::kernel(name, body)
       .config(block)
       .grid([](auto q, auto, auto, auto, Block b) {
         return k::Grid{q.dim(0), k::cdiv(q.dim(1), b.queries)};
@@ -129,7 +162,8 @@ Rung plain_loop(const Shape& shape) {
 }  // namespace
 
 Ladder attention_tensor(Scale scale) {
-  const int64_t heads = at(scale, 1, 8, 64), length = at(scale, 256, 1024, 4096), d = at(scale, 128, 64, 128);
+  // Three blocks of keys at least: where a loop has one iteration, there is nothing to copy ahead.
+  const int64_t heads = at(scale, 1, 8, 64), length = at(scale, 384, 1024, 4096), d = at(scale, 128, 64, 128);
   const Shape shape{heads, length, d};
   const auto drawn = [&](uint64_t seed) { return weft::astype(normal(shape, seed), weft::bfloat16); };
   Ladder out{.name = "attention_tensor", .inputs = {drawn(1), drawn(2), drawn(3)}};
@@ -146,6 +180,8 @@ Ladder attention_tensor(Scale scale) {
       rung("two warpgroups multiply", fused("attention_two", {128, 128}, "specialize(on); persistent(off); warps(8)")),
       rung("blocks take programs in turns",
            fused("attention_persistent", {128, 128}, "specialize(on); persistent(on); warps(8)")),
+      rung("overlapped: exponentials beside products",
+           fused("attention_overlapped", {128, 128}, "specialize(on); persistent(off); warps(8)", overlapped)),
   };
   return out;
 }

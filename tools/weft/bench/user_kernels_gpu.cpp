@@ -52,44 +52,65 @@ OnTensorCores low_product(int64_t n) {
           2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n)};
 }
 
-/// Attention of `heads` heads by online softmax: 128 queries a program, keys in blocks of 128.
+using Heads = k::In<bfloat16_t, 3>;
+constexpr int64_t attention_block = 128;  // queries of a program, and keys of an iteration
+
+/// Attention of heads [length, width] by online softmax. Exponentials of one block of keys are computed while those of
+/// the block before are multiplied by its values, so that the first block of keys and the last one of values stand
+/// outside of the loops.
+void attend(Heads queries, Heads keys, Heads values, k::Out<bfloat16_t, 3> out, bool causal, double exponent) {
+  constexpr int64_t n = attention_block;
+  const int64_t length = keys.dim(1);
+  const bool bounded = causal || length % n != 0;
+  const auto head = k::program_id(0);
+  // Long rows of causal attention come first.
+  const auto first = (causal ? k::cdiv(length, n) - 1 - k::program_id(1) : k::program_id(1)) * n;
+  const auto rows = k::ds(first, n);
+  const auto q = queries(head, rows, k::all).load();
+  const auto scores_of = [&](k::Index at) { return k::dot(q, k::trans(keys(head, k::ds(at, n), k::all))); };
+  const auto values_of = [&](k::Index at) { return values(head, k::ds(at, n), k::all).load(); };
+  k::Mut most = k::full<float>({n}, -INFINITY), total = k::zeros<float>({n});
+  // Gives exponentials, and by what those of earlier blocks shrink.
+  const auto exponentials = [&](k::Tile<float, 2> s, k::Index at, bool masked) {
+    if (masked) {
+      const auto columns = k::row(at + k::arange(n));
+      s = k::where(columns < length, s, -INFINITY);
+      if (causal) s = k::where(columns <= k::col(first + k::arange(n)), s, -INFINITY);
+    }
+    const auto larger = k::maximum(most, k::max(s, 1) * exponent);
+    const auto e = k::exp2(k::fma(s, exponent, -k::col(larger)));
+    const auto shrink = k::exp2(most - larger);
+    total = total * shrink + k::sum(e, 1);
+    most = larger;
+    return std::pair(k::cast<bfloat16_t>(e), shrink);
+  };
+  k::Mut p = exponentials(scores_of(0), 0, bounded).first;
+  k::Mut sum = k::zeros<float>({n, queries.dim(2)});
+  const auto step = [&](bool masked) {
+    return [&, masked](k::Index at) {
+      const auto s = scores_of(at), before = k::dot(p.get(), values_of(at - n), sum.get());
+      const auto [e, shrink] = exponentials(s, at, masked);
+      p = e;
+      sum = before * k::col(shrink);
+    };
+  };
+  const k::Index whole = causal ? first : k::Index(length / n * n);
+  const k::Index last = causal ? first : k::Index((length - 1) / n * n);
+  k::loop(n, whole, n, step(false));
+  if (bounded) k::loop(k::maximum(whole, n), last + n, n, step(true));
+  sum = k::dot(p.get(), values_of(last), sum.get());
+  out(head, rows, k::all) = k::cast<bfloat16_t>(sum * k::col(1.0f / total));
+}
+
+/// Attention of `heads` heads, 128 queries a program.
 OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool causal) {
-  using In = k::In<bfloat16_t, 3>;
   const float scale = 1 / std::sqrt(static_cast<float>(width));
+  const double exponent = scale * 1.4426950408889634;  // log2(e)
   const auto kernel =
-      k::kernel("attention", [causal, scale](In queries, In keys, In values, k::Out<bfloat16_t, 3> out) {
-        constexpr int64_t block = 128;
-        constexpr double log2_e = 1.4426950408889634;
-        const int64_t rows_of_keys = keys.dim(1);
-        const auto head = k::program_id(0);
-        // Long rows of causal attention come first.
-        const auto first = (causal ? k::cdiv(rows_of_keys, block) - 1 - k::program_id(1) : k::program_id(1)) * block;
-        const auto rows = k::ds(first, block);
-        const auto q = queries(head, rows, k::all).load();
-        k::Mut most = k::full<float>({block}, -INFINITY), total = k::zeros<float>({block});
-        k::Mut sum = k::zeros<float>({block, queries.dim(2)});
-        const auto step = [&](k::Index at, bool masked) {
-          auto s = k::dot(q, k::trans(keys(head, k::ds(at, block), k::all)));
-          if (masked) {
-            const auto columns = k::row(at + k::arange(block));
-            s = k::where(columns < rows_of_keys, s, -INFINITY);
-            if (causal) s = k::where(columns <= k::col(first + k::arange(block)), s, -INFINITY);
-          }
-          const auto larger = k::maximum(most, k::max(s, 1) * (scale * log2_e));
-          const auto p = k::exp2(k::fma(s, scale * log2_e, -k::col(larger)));
-          const auto shrink = k::exp2(most - larger);
-          total = total * shrink + k::sum(p, 1);
-          sum = sum * k::col(shrink) + k::dot(k::cast<bfloat16_t>(p), values(head, k::ds(at, block), k::all));
-          most = larger;
-        };
-        const k::Index whole = causal ? first : k::Index(rows_of_keys / block * block);
-        k::loop(0, whole, block, [&](k::Index at) { step(at, false); });
-        if (causal || rows_of_keys % block != 0)
-          k::loop(whole, causal ? k::minimum(first + block, rows_of_keys) : k::Index(rows_of_keys), block,
-                  [&](k::Index at) { step(at, true); });
-        out(head, rows, k::all) = k::cast<bfloat16_t>(sum * k::col(1.0f / total));
+      k::kernel("attention", [causal, exponent](Heads queries, Heads keys, Heads values, k::Out<bfloat16_t, 3> out) {
+        attend(queries, keys, values, out, causal, exponent);
       }).grid([](auto queries, auto, auto, auto) {
-        return k::Grid{queries.dim(0), k::cdiv(queries.dim(1), 128)};
+        return k::Grid{queries.dim(0), k::cdiv(queries.dim(1), attention_block)};
       });
   const auto heads_of = [&](uint64_t seed) {
     return random::normal({1, heads, length, width}, bfloat16, 0, 1, random::key(seed));

@@ -478,9 +478,14 @@ class Kernels(unittest.TestCase):
             "  %1 = load p0[%0] stride(1) other(0) : f32[50]\n  %2 = add %1 %1 : f32[50]\n"
             "  store p1[%0] %2 stride(1)\n}\n")
 
+    OF_CPUS = ["attention_together", "gemm_cpu_blocks", "gemm_cpu_panels", "gemm_cpu_columns", "gemm_cpu_depth"]
+    OF_GPUS = ["gemm", "gemm_gelu"]
+    LIBRARY = ["attention_forward", "attention_delta", "attention_queries", "attention_keys", *OF_CPUS[:1], *OF_GPUS,
+               *OF_CPUS[1:]]
+
     def test_list_and_show(self):
         names = [row["kernel"] for row in rows(weft("kernel", "list", "--json").out)]
-        self.assertEqual(names, ["add", "softmax", "layer_norm", "matmul"])
+        self.assertEqual(names, ["add", "softmax", "layer_norm", "matmul"] + self.LIBRARY)
         self.assertIn("matrix product", weft("kernel", "list").out)
         text = weft("kernel", "show", "softmax", "--stage", "tile").out
         self.assertTrue(text.startswith("kernel @softmax(p0: f32[4096,4096], p1: out f32[4096,4096]) grid 4096"), text)
@@ -506,9 +511,42 @@ class Kernels(unittest.TestCase):
         path.write_text(self.TEXT.replace("add %1", "add %7"))
         self.assertIn("4:12: %7 is not defined", weft("kernel", "show", path, rc=1).err)
 
+    def test_kernels_of_the_library(self):
+        def text(name, stage, *options):
+            return weft("kernel", "show", name, "--stage", stage, *options).out
+
+        for name in self.LIBRARY:
+            with self.subTest(name):
+                tile = text(name, "tile")
+                self.assertTrue(tile.startswith("kernel @"), tile)
+                self.assertIn(": out ", tile)
+                self.assertIn("define", text(name, "llvm"))
+                self.assertIn("__global__", text(name, "cuda", "--arch", "sm_90a"))
+                for checked in rows(weft("kernel", "check", name, "--json").out):
+                    self.assertTrue(checked["equal"], checked)
+        # A machine's own blocks, and a GPU's without its presence.
+        self.assertNotEqual(text("attention_forward", "tile"), text("attention_forward", "tile", "--arch", "sm_90a"))
+        self.assertNotIn("mma.sync", text("gemm", "cuda", "--arch", "sm_90a"))
+        self.assertIn("mma.sync of bfloat16", text("gemm", "cuda", "--arch", "sm_80"))
+        self.assertIn(") grid 1024 ", text("gemm_cpu_columns", "tile", "--isa", "generic"))  # 4 lanes a program
+        product, = rows(weft("kernel", "show", "gemm_gelu", "--arch", "sm_90a", "--json").out)
+        self.assertEqual(product["product_flops"], 2 * 2048 ** 3)
+        self.assertEqual(product["bytes"], 2 * (4 * 2048 ** 2 + 2048))
+        seen, = rows(weft("kernel", "show", "attention_keys", "--json").out)
+        self.assertEqual(seen["product_flops"], 4 * 2 * 64 * 4 * 16 * 2048 * 2049 // 2)
+        timed, = rows(weft("kernel", "bench", "gemm_cpu_depth", "--reps", 2, "--json").out)
+        self.assertAlmostEqual(timed["product_gflops"] * timed["ms"], 2 * 4096 ** 2 / 1e6, delta=1)
+        refused = weft("kernel", "show", "gemm", "--arch", "sm_60", rc=2).err
+        self.assertIn("for tensor cores, which sm_60 lacks", refused)
+        self.assertIn("did you mean gemm_gelu?", weft("kernel", "show", "gem_gelu", rc=2).err)
+
     def test_run_check_and_bench(self):
-        for row in rows(weft("kernel", "check", "--json").out):
+        checked = rows(weft("kernel", "check", "--json").out)
+        for row in checked:
             self.assertTrue(row["equal"], row)
+        of_cpu = {row["kernel"] for row in checked if row["machine"].endswith("threads")}
+        self.assertTrue(of_cpu.issuperset(self.OF_CPUS + ["softmax"]), of_cpu)
+        self.assertTrue(of_cpu.isdisjoint(self.OF_GPUS), of_cpu)
         timed, = rows(weft("kernel", "bench", "softmax", "--reps", 2, "--json").out)
         self.assertAlmostEqual(timed["GBps"] * timed["ms"], 2 * 4 * 4096 ** 2 / 1e6, delta=1)
 

@@ -110,6 +110,7 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
   const Dtype dtype = ir_[ir_[generated.dot].inputs[0]].type.dtype;
   const double peak = machine.matmul_flops(dtype, policy_.numerics.tf32), vector = machine.peak.f32 / 2;
   kernels::GemmWork work{dtype, n.batches, n.rows, n.columns, n.depth};
+  work.b_across = b_lies_across(ir_, strides_, base_root_, generated.dot);
   const double share = kernels::gemm_tiling(machine, work).share;
   if (machine.bandwidth <= 0 || peak <= 0 || vector <= 0 || share <= 0 || (asked && dtype.size() != 2)) return {};
   const double products = n.flops / peak, rest = generated.bytes / machine.bandwidth + epilogue_seconds(generated);

@@ -171,6 +171,15 @@ bool contains(const std::vector<int64_t>& list, int64_t axis) { return std::coun
 
 }  // namespace
 
+bool b_lies_across(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId dot) {
+  const std::vector<int64_t>& contracted = ir[dot].attrs->axes2;
+  if (contracted.empty()) return true;
+  const NodeId b = ir[dot].inputs[1];
+  const auto view = strided_view(ir, strides, roots, b);
+  const auto along = view ? view->strides : row_major_strides(ir[b].type.shape);
+  return along[static_cast<size_t>(contracted.back())] != 1;
+}
+
 NodeId operand_base(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId operand) {
   auto view = strided_view(ir, strides, roots, operand);
   return view ? view->node : operand;

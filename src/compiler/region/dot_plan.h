@@ -25,6 +25,10 @@ struct StridedView {
 std::optional<StridedView> strided_view(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots,
                                         NodeId operand);
 
+/// Returns whether lines of a dot's right operand run along its columns in memory, not along the contracted axis; one
+/// that is no view of an array will lie row by row.
+bool b_lies_across(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId dot);
+
 /// Returns the node that an operand is a strided view of, or the operand itself where it has to be materialized.
 NodeId operand_base(const Ir& ir, const NodeStrides& strides, const NodeFlags& roots, NodeId operand);
 

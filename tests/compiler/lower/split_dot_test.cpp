@@ -2,6 +2,7 @@
 // product.
 #include "compiler/lower/interpreted.h"
 #include "compiler/pipeline.h"
+#include "compiler/region/dot_plan.h"
 #include "compiler/region/matmul_work.h"
 #include "compiler/support.h"
 #include "graph/instances.h"
@@ -77,4 +78,20 @@ TEST_CASE("tiles fill the SMs, and programs that have one to themselves get its 
       CHECK(3 * (t.tile.rows + t.tile.columns) * t.tile.depth * dtype.size() <= machine.tensor_core_bytes(dtype));
     }
   }
+}
+
+TEST_CASE("lines of the right operand run along its columns or along the contracted axis, through views") {
+  const Value a = parameter({{8, 16}, bfloat16}), b = parameter({{16, 32}, bfloat16}),
+              heads = parameter({{16, 4, 8}, bfloat16});
+  const auto across = [&](const Value& right, std::vector<int64_t> axes2) {
+    const Ir ir = import({{{a, b, heads}, {dot(a, right, {1}, std::move(axes2), {}, {})}}, {}, {}});
+    const auto found = std::ranges::find(ir.nodes, graph::Op::dot, &IrNode::op);
+    const NodeId node(static_cast<int>(found - ir.nodes.begin()));
+    return b_lies_across(ir, NodeStrides(ir.nodes.size()), NodeFlags(ir.nodes.size()), node);
+  };
+  CHECK(across(b, {0}));
+  CHECK(across(permute(b, {1, 0}), {1}));
+  CHECK(!across(graph::reshape(b, {32, 16}), {1}));
+  CHECK(!across(permute(graph::reshape(b, {32, 16}), {1, 0}), {0}));
+  CHECK(across(heads, {0}));
 }

@@ -9,6 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "array/routines/kernel_stages.h"
+#include "compiler/program.h"
+#include "target/cpu/codegen/options.h"
+#include "target/target.h"
 #include "tools/weft/bench/support.h"
 #include "tools/weft/command.h"
 #include "tools/weft/kernel/report.h"
@@ -41,10 +44,10 @@ int list(const KernelOptions& o) {
   else
     for (const std::string& text : rows) {
       const ordered_json row = ordered_json::parse(text);
-      fmt::print("{:16} {}\n{:16} {}, {} programs\n", row["kernel"].get<std::string>(),
+      fmt::print("{:18} {}\n{:18} {}, {} programs\n", row["kernel"].get<std::string>(),
                  row.value("summary", std::string()), "", row["arrays"].get<std::string>(),
                  row["programs"].get<int64_t>());
-      fmt::print("{:16} schedule: {}\n", "", row["schedule"].get<std::string>());
+      fmt::print("{:18} schedule: {}\n", "", row["schedule"].get<std::string>());
     }
   return 0;
 }
@@ -55,18 +58,16 @@ std::vector<std::string> stage_names() {
   return out;
 }
 
-int show(const KernelOptions& o) {
-  const target::Machine gpu = target::gpu_of(o.arch.empty() ? usual_arch() : o.arch);
+/// Prints a kernel at a stage. The library's kernels are made for the machine of the stage; those stages that all have
+/// are of the CPU, or of the GPU that is named.
+int show_stage(const KernelOptions& o, const target::Machine& gpu) {
+  const auto stage = std::find_if(kernel_stages().begin(), kernel_stages().end(),
+                                  [&](const KernelStage& k) { return k.name == o.stage; });
+  const bool of_gpu = stage->of == KernelStage::Of::gpu || (stage->of == KernelStage::Of::all && !o.arch.empty());
+  target::set_cpu_isa(o.machine.isa);
   std::vector<std::string> rows;
-  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
-    if (o.stage.empty()) {
-      rows.push_back(report(s, gpu));
-      continue;
-    }
-    const auto of = std::find_if(kernel_stages().begin(), kernel_stages().end(),
-                                 [&](const KernelStage& k) { return k.name == o.stage; });
-    const std::string machine = of->of == KernelStage::Of::gpu ? gpu.arch : o.machine.isa;
-    const std::string text = stage_text(*s.program, o.stage, machine);
+  for (const KernelSubject& s : find_subjects(o.kernel, false, of_gpu ? &gpu : &target::cpu().machine())) {
+    const std::string text = stage_text(*s.program, o.stage, of_gpu ? gpu.arch : o.machine.isa);
     if (o.json) rows.push_back(ordered_json{{"kernel", s.name}, {"stage", o.stage}, {"text", text}}.dump());
     else fmt::print("{}", text);
   }
@@ -74,8 +75,17 @@ int show(const KernelOptions& o) {
   return 0;
 }
 
+int show(const KernelOptions& o) {
+  const target::Machine gpu = target::gpu_of(o.arch.empty() ? usual_arch() : o.arch);
+  if (!o.stage.empty()) return show_stage(o, gpu);
+  std::vector<std::string> rows;
+  for (const KernelSubject& s : find_subjects(o.kernel, false, &gpu)) rows.push_back(report(s, gpu));
+  print_rows(rows, o.json);
+  return 0;
+}
+
 int debug(const KernelOptions& o) {
-  for (const KernelSubject& s : find_subjects(o.kernel, true)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, true, &target::cpu().machine())) {
     const k::Program program = traced_program(*s.program);
     const k::Debugger debugger{.stopped = k::debug_shell(std::cin, std::cout), .at_begin = true};
     try {
@@ -92,7 +102,7 @@ int debug(const KernelOptions& o) {
 int run(const KernelOptions& o) {
   apply(o.machine);
   std::vector<std::string> rows;
-  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, false, &compiler::default_target().machine())) {
     ordered_json row{{"kernel", s.name}, {"machine", machine_text()}};
     const std::vector<array> results = call_of(s.program, random_arguments(*s.program, static_cast<uint64_t>(o.seed)));
     for (const array& y : results) {
@@ -111,7 +121,7 @@ int run(const KernelOptions& o) {
 int bench(const KernelOptions& o) {
   apply(o.machine);
   std::vector<std::string> rows;
-  for (const KernelSubject& s : find_subjects(o.kernel, false)) {
+  for (const KernelSubject& s : find_subjects(o.kernel, false, &compiler::default_target().machine())) {
     const std::vector<array> inputs = random_arguments(*s.program, static_cast<uint64_t>(o.seed));
     eval(inputs);
     const auto once = [&] { eval(call_of(s.program, inputs)); };
@@ -131,7 +141,7 @@ int check_kernels(const KernelOptions& o) {
   if (first.type == Device::cpu && is_available(gpu)) devices.push_back(gpu);
   for (const Device& device : devices) {
     set_default_device(device);
-    for (const KernelSubject& s : find_subjects(o.kernel, true)) {
+    for (const KernelSubject& s : find_subjects(o.kernel, true, &compiler::default_target().machine())) {
       bool equal = false;
       rows.push_back(comparison(s, static_cast<uint64_t>(o.seed), equal));
       all = all && equal;

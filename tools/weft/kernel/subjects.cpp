@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "array/routines/kernel_stages.h"
 #include "base/arithmetic.h"
+#include "compiler/program.h"
 #include "graph/calls/kernel_text.h"
 #include "io/tape.h"
+#include "target/target.h"
 #include "tools/weft/kernel/examples.h"
+#include "tools/weft/kernel/library.h"
 #include "tools/weft/options.h"
 #include "weft/io.h"
 #include "weft/ops.h"
@@ -46,6 +50,23 @@ KernelSubject from_example(const ExampleKernel& e, bool small) {
   return {e.name, e.summary, result.value().node->attrs().kernel};
 }
 
+/// Returns the machine that a kernel is made for: this one, or where that is another device a usual one.
+target::Machine machine_of(const LibraryKernel& k, const target::Machine& machine) {
+  if (k.is_made_for(machine)) return machine;
+  return machine.simt ? target::cpu().machine() : target::gpu_of(usual_arch());
+}
+
+/// Appends the kernels of the library that a name means; "": those for a machine, without one all.
+void add_library_kernels(const std::string& name, bool small, const target::Machine* machine,
+                         std::vector<KernelSubject>& out) {
+  for (const LibraryKernel& k : library_kernels()) {
+    if (name.empty() ? machine && !k.is_made_for(*machine) : name != k.name) continue;
+    const target::Machine of = machine_of(k, machine ? *machine : compiler::default_target().machine());
+    if (auto program = k.make(of, small)) out.push_back({k.name, k.summary, std::move(program)});
+    else if (!name.empty()) throw UsageError(name + " is a kernel for tensor cores, which " + of.arch + " lacks");
+  }
+}
+
 Arithmetic arithmetic_of(const graph::KernelWork& work) {
   if (work.operands == float64) return Arithmetic::f64;
   if (is_float8(work.operands)) return Arithmetic::f8;
@@ -55,7 +76,7 @@ Arithmetic arithmetic_of(const graph::KernelWork& work) {
 
 }  // namespace
 
-std::vector<KernelSubject> find_subjects(const std::string& source, bool small) {
+std::vector<KernelSubject> find_subjects(const std::string& source, bool small, const target::Machine* machine) {
   if (std::filesystem::is_regular_file(source)) return from_file(source);
   std::vector<KernelSubject> out;
   std::vector<std::string> known;
@@ -63,7 +84,9 @@ std::vector<KernelSubject> find_subjects(const std::string& source, bool small) 
     known.push_back(e.name);
     if (source.empty() || source == e.name) out.push_back(from_example(e, small));
   }
+  add_library_kernels(source, small, machine, out);
   if (!out.empty()) return out;
+  for (const LibraryKernel& k : library_kernels()) known.push_back(k.name);
   const std::string near = nearest(source, known);
   throw UsageError("'" + source + "' is neither a file nor a built-in kernel" +
                    (near.empty() ? " (weft kernel list shows them)" : "; did you mean " + near + "?"));

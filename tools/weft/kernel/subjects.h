@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/calls/kernel_call.h"
+#include "target/machine.h"
 #include "target/rates.h"
 #include "weft/array.h"
 
@@ -16,9 +17,11 @@ struct KernelSubject {
 };
 
 /// Returns the kernels of a file (an exported program, or the text of one kernel), or the built-in kernel of that name;
-/// all built-in ones for "". `small`: of built-in kernels those of few elements, for the interpreter. Throws UsageError
-/// where there is no such kernel, and what reading a file throws.
-std::vector<KernelSubject> find_subjects(const std::string& source, bool small);
+/// all built-in ones for "". `small`: of built-in kernels those of few elements, for the interpreter. `machine`: what
+/// the library's kernels are made for; "" then leaves out those for other devices. Null: the default device. Throws
+/// UsageError where there is no such kernel, and what reading a file throws.
+std::vector<KernelSubject> find_subjects(const std::string& source, bool small,
+                                         const target::Machine* machine = nullptr);
 
 /// Returns random arguments: floats from a normal distribution, integers 0 to 3.
 std::vector<array> random_arguments(const graph::KernelProgram& program, uint64_t seed);

@@ -21,7 +21,7 @@ std::optional<BoxedTile> Renderer::boxed_copy(const Inst& i) const {
   const bool lines = line > 0 && across * size == line && i.strides[0] == across && i.strides[1] == 1;
   const bool pitched = i.strides[3] == 1 && i.strides[2] * size % 16 == 0;
   constexpr int64_t swizzled_lines = 8;  // after which a swizzle begins anew
-  const bool begins = divisor(i.args[0]) * size % (swizzled_lines * line) == 0;
+  const bool begins = lines && divisor(i.args[0]) * size % (swizzled_lines * line) == 0;
   const bool fits = known && lines && pitched && begins && filling(i.number, i.type.dtype) == 0u &&
                     !kernel_.params[static_cast<size_t>(i.left)].written;
   if (!fits) return std::nullopt;

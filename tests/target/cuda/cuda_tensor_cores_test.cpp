@@ -386,6 +386,40 @@ TEST_CASE("a tile that two products read is copied once, thread by thread") {
   check_near(cases);
 }
 
+namespace {
+
+/// A sum of products with two tiles that stay, which are turned in the loop.
+RandomCase turned_in_loop() {
+  constexpr int64_t rows = 64, n = 64, steps = 3;
+  return traced(k::trace("turned",
+                         {{k::Use::in, bfloat16, {2 * n, n}},
+                          {k::Use::in, bfloat16, {steps * rows, n}},
+                          {k::Use::out, float32, {rows, n}}},
+                         {1}, [&](std::span<const k::AnyRef> r) {
+                           const k::In<bfloat16_t, 2> stays(r[0]), tiles(r[1]);
+                           const k::Out<float, 2> c(r[2]);
+                           const auto x = stays(k::ds(0, n), k::all).load(), y = stays(k::ds(n, n), k::all).load();
+                           k::Mut sum = k::zeros<float>({rows, n});
+                           k::loop(0, steps * rows, rows, [&](k::Index i) {
+                             const auto tile = tiles(k::ds(i, rows), k::all).load();
+                             sum = k::maximum(sum, k::dot(tile, k::trans(x)) - k::dot(tile, k::trans(y)));
+                           });
+                           c(k::all, k::all) = sum;
+                         }));
+}
+
+}  // namespace
+
+TEST_CASE("tiles that stay have a space each while a loop turns them, thread by thread") {
+  if (!can_run_kernels()) return;
+  const std::vector<RandomCase> cases{turned_in_loop()};
+  const std::string source = cuda::render(expand(cases[0].kernel), "k", {}, hopper).source;
+  CHECK(source.find("copied by TMA") != std::string::npos);
+  // The producer may copy for the next program behind the loop, and not before.
+  CHECK(source.rfind("barrier_arrive(") > source.rfind(" wgmma("));
+  check_near(cases, hopper);
+}
+
 TEST_CASE("windows that pass the end of a line are not copied by TMA, thread by thread") {
   if (!can_run_kernels()) return;
   std::vector<RandomCase> cases;

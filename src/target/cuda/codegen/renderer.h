@@ -347,6 +347,7 @@ class Renderer {
   void produce_single(const Inst& load);
   void release_single(const Product& product);
   // products/render_kept.cpp
+  size_t last_reader(const Inst* load) const;
   void lay_out_kept();
   void find_kept(const Uses& uses);
   const Inst* last_in_space(const Inst* load) const;

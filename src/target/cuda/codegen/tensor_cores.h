@@ -114,8 +114,9 @@ struct Product {
   const kernel::Inst* sum = nullptr;  // an addition to the product, which becomes its accumulator
   Layout layout;
   Operand a, b;
-  /// Returns what the product becomes part of, and what it is added to.
-  kernel::Value result() const { return (sum ? sum : dot)->results[0]; }
+  /// Returns the instruction where the product is rendered, what it becomes part of, and what it is added to.
+  const kernel::Inst* made_by() const { return sum ? sum : dot; }
+  kernel::Value result() const { return made_by()->results[0]; }
   kernel::Value start() const {
     return !sum ? dot->args[2] : sum->args[0] == dot->results[0] ? sum->args[1] : sum->args[0];
   }

@@ -15,30 +15,24 @@ using kernel::Inst;
 using kernel::Op;
 using kernel::Value;
 
-namespace {
-
-/// Returns whether an instruction, or one in its blocks, multiplies one of the tiles.
-bool multiplies(const Inst& i, const std::set<Value>& tiles) {
-  if (i.op == Op::dot && std::any_of(i.args.begin(), i.args.end(), [&](Value v) { return tiles.contains(v); }))
-    return true;
-  return std::any_of(i.blocks.begin(), i.blocks.end(), [&](const kernel::Block& b) {
-    return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return multiplies(inner, tiles); });
+/// Returns whether an instruction is another one, or has it in its blocks.
+static bool holds(const Inst& i, const Inst* sought) {
+  return &i == sought || std::any_of(i.blocks.begin(), i.blocks.end(), [&](const kernel::Block& b) {
+    return std::any_of(b.insts.begin(), b.insts.end(), [&](const Inst& inner) { return holds(inner, sought); });
   });
 }
 
-/// Returns the last instruction of a block that multiplies what is loaded, as it is or turned.
-size_t last_reader(const kernel::Block& body, Value loaded) {
-  std::set<Value> tiles{loaded};
+/// Returns the number of the last instruction of the body that multiplies what is loaded. A product whose sum begins
+/// with what is added to it is made where it is added.
+size_t Renderer::last_reader(const Inst* load) const {
   size_t last = 0;
-  for (size_t k = 0; k < body.insts.size(); ++k) {
-    const Inst& i = body.insts[k];
-    if (i.op == Op::permute && tiles.contains(i.args[0])) tiles.insert(i.results[0]);
-    if (multiplies(i, tiles)) last = k;
+  for (const auto& [result, p] : products_) {
+    if (p.a.load != load && p.b.load != load) continue;
+    for (size_t k = last; k < kernel_.body.insts.size(); ++k)
+      if (holds(kernel_.body.insts[k], p.made_by())) last = k;
   }
   return last;
 }
-
-}  // namespace
 
 /// Gives the tiles that are not copied ahead their spaces. One that is loaded behind the last product of another one
 /// has its space.
@@ -56,10 +50,10 @@ void Renderer::lay_out_kept() {
     for (Space& s : spaces) {
       if (!at || s.bytes < bytes || s.last >= *at) continue;
       kept_before_[load] = s.tile;
-      s.tile = load, s.last = last_reader(kernel_.body, load->results[0]);
+      s.tile = load, s.last = last_reader(load);
       return known->second = s.offset;
     }
-    if (at) spaces.push_back({stage_bytes_, bytes, last_reader(kernel_.body, load->results[0]), load});
+    if (at) spaces.push_back({stage_bytes_, bytes, last_reader(load), load});
     stage_bytes_ += bytes;
     return known->second;
   };
@@ -96,7 +90,7 @@ void Renderer::find_kept(const Uses& uses) {
     x.map = number_of({x.load->ref, x.dtype, x.load->strides[x.lines_last ? 1 : 0], x.lines, x.panel * x.per(),
                        box->lines, box->columns});
     x.barrier = static_cast<int>(kept_.size());
-    kept_.emplace(&i, Kept{x, &kernel_.body.insts[last_reader(kernel_.body, i.results[0])]});
+    kept_.emplace(&i, Kept{x, &kernel_.body.insts[last_reader(&i)]});
   }
   // A space is the producer's for all of its tiles, or for none.
   if (std::any_of(kept_before_.begin(), kept_before_.end(),

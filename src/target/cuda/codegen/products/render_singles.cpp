@@ -31,7 +31,8 @@ void Renderer::find_singles(const Uses& uses) {
   for (const Inst& i : kernel_.body.insts) {
     if (i.op == Op::load) load = &i;
     if (!i.blocks.empty()) load = nullptr;
-    const auto found = i.op == Op::dot ? products_.find(i.results[0]) : products_.end();
+    const auto found =
+        std::find_if(products_.begin(), products_.end(), [&](const auto& p) { return p.second.made_by() == &i; });
     if (found == products_.end()) continue;
     Product& p = found->second;
     for (Operand* x : {&p.a, &p.b}) {

@@ -31,7 +31,7 @@ bool Renderer::is_vector(const Inst& i) const {
 
 /// Finds the vectors of all loops that copy ahead.
 void Renderer::find_vectors(const Uses& uses) {
-  if (!features_.warpgroups || sets_ > 1) return;
+  if (!features_.warpgroups || sets_ > 1 || rings_of_loops_.empty()) return;
   for (auto& [loop, ring] : rings_of_loops_)
     for (const Inst& i : loop->blocks[0].insts) {
       std::set<const Inst*> needed;
@@ -39,6 +39,14 @@ void Renderer::find_vectors(const Uses& uses) {
       ring.vectors.push_back({&i});
       add_scalars(*loop, needed, ring);
     }
+  // All loops have stages of one kind: one that reads others, as at the end of an array, leaves them to all programs.
+  const Ring& first = rings_of_loops_.begin()->second;
+  const auto alike = [&](const auto& x) {
+    return std::equal(x.second.vectors.begin(), x.second.vectors.end(), first.vectors.begin(), first.vectors.end(),
+                      [](const RingVector& v, const RingVector& w) { return v.bytes() == w.bytes(); });
+  };
+  if (std::all_of(rings_of_loops_.begin(), rings_of_loops_.end(), alike)) return;
+  for (auto& [loop, ring] : rings_of_loops_) ring.vectors.clear();
 }
 
 /// Gives the vectors of a loop their space behind the tiles of a stage, whose bytes stay a multiple of swizzled lines'.

@@ -45,7 +45,7 @@ void Renderer::find_last_readers(const Uses& uses) {
   std::map<Value, Operand*> last;
   for (const Uses::Position& position : uses.order)
     for (auto& [dot, product] : products_) {
-      if ((product.sum ? product.sum : product.dot) != position.inst) continue;
+      if (product.made_by() != position.inst) continue;
       for (Operand* x : {&product.a, &product.b})
         if (x->ahead) last[x->load->results[0]] = x;
     }

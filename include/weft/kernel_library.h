@@ -5,4 +5,5 @@
 #include "weft/kernel/library/loops.h"
 #include "weft/kernel/library/merge.h"
 #include "weft/kernel/library/rank.h"
+#include "weft/kernel/library/scaled.h"
 #include "weft/kernel/library/states.h"

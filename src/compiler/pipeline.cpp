@@ -18,8 +18,8 @@
 #include "compiler/plan/passes.h"
 #include "compiler/plan/verify.h"
 #include "compiler/region/attention_call.h"
-#include "compiler/region/float8_operands.h"
 #include "compiler/region/library_calls.h"
+#include "compiler/region/narrow_operands.h"
 #include "compiler/rewrite/gemv.h"
 #include "compiler/rewrite/reduction_algebra.h"
 #include "compiler/rewrite/simplify.h"
@@ -44,9 +44,6 @@ using target::Machine;
 bool always(const Machine&, const Policy&) { return true; }
 bool on_gpu(const Machine& machine, const Policy&) { return machine.simt; }
 bool on_gpu_without_clusters(const Machine& machine, const Policy&) { return machine.simt && machine.cluster == 1; }
-bool with_float8_libraries(const Machine& machine, const Policy& policy) {
-  return machine.simt && policy.libraries && target::libraries_enabled();
-}
 bool on_gpu_without_libraries(const Machine& machine, const Policy& policy) {
   return machine.simt && !(policy.libraries && target::libraries_enabled());
 }
@@ -111,9 +108,8 @@ constexpr Pass table[] = {
      }},
     {"split_attention", "clusters share the keys of a head instead where the device has them", on_gpu_without_clusters,
      [](Ir ir, const PassContext&) { return split_attention(std::move(ir)); }},
-    {"transpose_float8", "after all rewrites: what simplify would merge must stay in memory as it is",
-     with_float8_libraries,
-     [](Ir ir, const PassContext& cx) { return transpose_float8_operands(std::move(ir), cx.target, cx.policy); }},
+    {"transpose_narrow", "after all rewrites: what simplify would merge must stay in memory as it is", on_gpu,
+     [](Ir ir, const PassContext& cx) { return transpose_narrow_operands(std::move(ir), cx.target, cx.policy); }},
     {"placement", "after all rewrites, whose nodes are those that steps then store, or compute where they are read",
      always, [](Ir ir, const PassContext&) { return place_scheduled_values(std::move(ir)); }},
     {"rematerialize", "last of the rewrites: it plans memory for the nodes that will run", with_memory_budget,

@@ -24,10 +24,23 @@ namespace {
 
 bool is_tf32(const DotDesc& d) { return d.a == float32 && d.numerics.tf32; }
 
+bool finishes(const DotDesc& d) {
+  return d.bias || d.residual || d.activation != Activation::none || d.sum == OperandSum::c;
+}
+
+/// Returns whether there is a kernel for operands and a result of these dtypes. 8 bits lie along the contracted axis,
+/// and sums of integers are stored as they are.
+bool takes_dtypes(const DotDesc& d) {
+  if (d.b != d.a) return false;
+  const bool along = d.a_k == 1 && d.b_k == 1;
+  if (is_float8(d.a)) return along && (d.c == float32 || d.c == float16 || d.c == bfloat16);
+  if (d.a == int8) return along && d.c == int32 && !finishes(d) && d.pre_activation == PreActivation::none;
+  return d.c == d.a && (d.a == float16 || d.a == bfloat16 || is_tf32(d));
+}
+
 /// Returns whether there is a kernel; `d` has its batch axes merged.
 bool takes(const DotDesc& d) {
-  const bool halves = d.a == float16 || d.a == bfloat16;
-  if (!(halves || is_tf32(d)) || d.b != d.a || d.c != d.a || d.scales != 0) return false;
+  if (!takes_dtypes(d) || d.scales != 0) return false;
   if (d.sum == OperandSum::a || d.sum == OperandSum::b) return false;
   if (d.sum == OperandSum::c && (d.m % kernel::rows_of_a_sum != 0 || !d.batch.empty())) return false;
   if (d.m < 2 || d.n < 8 || d.k < 1 || d.c_n != 1 || d.c_m < d.n) return false;
@@ -52,7 +65,7 @@ Sums gelu_slope(const Sums& x) {
 class Described {
  public:
   Described(DotDesc desc, const GemmTile& tile, bool in_parts)
-      : d_(std::move(desc)), tile_(tile), in_parts_(in_parts && finishes()) {
+      : d_(std::move(desc)), tile_(tile), in_parts_(in_parts && finishes(d_)) {
     for (const int64_t n : d_.batch) batches_ *= n;
     a_ = {param(k::Use::in, d_.a, d_.a_batch, {d_.m, d_.k}, {d_.a_m, d_.a_k}),
           d_.a_batch,
@@ -78,13 +91,17 @@ class Described {
       refs_ = refs;
       Gemm g{batches_, d_.m, d_.n, Index(d_.k), tile_, usual_band};
       if (is_tf32(d_)) g.precision = k::Precision::tf32;
+      if (is_integer(d_.a)) g.sums = int32;
       g.left = [&](const GemmOrigin& at, const Index& depth) {
         return load(a_, at, part(at.row, tile_.rows), part(depth, tile_.depth));
       };
       g.right = [&](const GemmOrigin& at, const Index& depth) {
         return load(b_, at, part(depth, tile_.depth), part(at.column, tile_.columns));
       };
-      g.finish = [&](const GemmOrigin& at, const Any& sums) { finish(at, Sums(sums)); };
+      g.finish = [&](const GemmOrigin& at, const Any& sums) {
+        if (is_integer(d_.a)) store(c_, at, sums);
+        else finish(at, Sums(sums));
+      };
       g.part = in_parts_ ? usual_part : 0;
       gemm(g);
     });
@@ -96,10 +113,6 @@ class Described {
     size_t param = 0;
     std::vector<int64_t> batch, dims, strides;
   };
-
-  bool finishes() const {
-    return d_.bias || d_.residual || d_.activation != Activation::none || d_.sum == OperandSum::c;
-  }
 
   /// Declares an operand; returns its number.
   size_t param(k::Use use, Dtype dtype, const std::vector<int64_t>& batch, const std::vector<int64_t>& dims,

@@ -102,7 +102,7 @@ double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmT
 /// Returns the tiles that the machine has memory and registers for.
 std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& w) {
   const bool tf32 = w.operands.size() == 4, groups = machine.whole_rows_of_products() && (!tf32 || w.along_depth);
-  const int64_t depth = w.exact ? 16 : tf32 ? 32 : 64;
+  const int64_t depth = w.exact ? 16 : 128 / w.operands.size();  // else a whole line of shared memory
   std::vector<GemmTile> out;
   for (const int64_t rows : {128, 64, 256})
     for (int64_t columns = 256; columns >= 64; columns -= groups ? 16 : columns / 2) {
@@ -128,14 +128,14 @@ std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const
   };
   const bool side = is_side(t.columns) ||
                     (machine.whole_rows_of_products() && t.columns >= 64 && t.columns <= most && t.columns % 16 == 0);
-  const bool wide = w.operands.size() == 2 || (w.along_depth && machine.whole_rows_of_products());
+  const bool wide = w.operands.size() < 4 || (w.along_depth && machine.whole_rows_of_products());
   if (!is_side(t.rows) || !side)
     return "tiles of m and n have 16, 32, 64, 128, 192 or 256 elements; of n, where warpgroups multiply, multiples of "
            "16";
   if (t.depth < least || t.depth > deepest || !std::has_single_bit(static_cast<uint64_t>(t.depth)))
     return "tiles of k have 16, 32, 64 or 128 elements";
   if (t.rows * t.columns > (wide ? 128 * 256 : 128 * 128))
-    return "the sums of the tile do not stay in registers: 128 x 256 of 16-bit operands do, 128 x 128 of float32";
+    return "the sums of the tile do not stay in registers: 128 x 256 of narrower operands do, 128 x 128 of float32";
   if (t.ping_pong && t.rows * t.columns > 128 * 128)
     return "the sums of the tile do not stay in the registers of one warpgroup: 128 x 128 do";
   const int64_t stages = std::max<int64_t>(of_two_stages, t.stages);

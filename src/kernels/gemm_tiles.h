@@ -26,7 +26,7 @@ struct LoadedBytes {
 
 /// The products that a tile is chosen for: `batches` of `rows` × `columns`.
 struct GemmWork {
-  Dtype operands;  // 16-bit floats or float32
+  Dtype operands;  // 16-bit floats, float32, 8-bit floats or integers
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
   bool exact = false;        // float32 is multiplied exactly, by vector units; else it is rounded to TF32
   bool along_depth = false;  // lines of both operands run along the contracted axis, as warpgroups want float32

@@ -125,8 +125,10 @@ std::vector<Machine> state_machines() {
 int64_t Machine::lanes(int64_t bytes) const { return std::clamp(vector_bytes / bytes, min_lanes, max_lanes); }
 
 int64_t Machine::tensor_core_bytes(Dtype operands) const {
-  const bool takes = operands == float16 || operands == bfloat16 || operands == float32;
-  return tensor_cores && takes ? shared_bytes : 0;
+  if (!tensor_cores) return 0;
+  const bool bytes = operands == int8 || operands == uint8 ||
+                     (is_float8(operands) && arch.starts_with("sm_") && version_of(arch) >= 89);
+  return bytes || operands == float16 || operands == bfloat16 || operands == float32 ? shared_bytes : 0;
 }
 
 Digest Machine::digest() const {
@@ -144,6 +146,7 @@ double Machine::matmul_flops(Dtype operands, bool tf32) const {
   if (operands == float32) return tf32 ? std::max(best, peak.tf32) : best;
   if (operands == float16 || operands == bfloat16) best = std::max(best, peak.f16);
   if (is_float8(operands)) best = std::max({best, peak.f16, peak.f8});
+  if (operands == int8 || operands == uint8) best = std::max(best, 2 * peak.f16);  // on all GPUs that have both
   return best;
 }
 

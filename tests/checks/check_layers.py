@@ -56,7 +56,7 @@ RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 PUBLIC = {
     "api.h": "base", "shape.h": "base", "dtype.h": "base", "numerics.h": "base",
     **{f"{name}.h": "kernel" for name in ("kernel", "kernel_async", "kernel_code", "kernel_group", "kernel_library")},
-    **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "states")},
+    **{f"kernel/library/{name}.h": "kernel" for name in ("grid", "loops", "merge", "rank", "scaled", "states")},
     **{f"kernel/{name}.h": "kernel" for name in ("atomics", "block", "debug", "erased", "erased_async", "fragments",
                                                  "functions", "lanes", "order", "packed", "programs", "random", "slice",
                                                  "tile")},

@@ -37,6 +37,11 @@ inline kernel::DotDesc with_sums(kernel::DotDesc d) {
   return d;
 }
 
+inline kernel::DotDesc into(kernel::DotDesc d, Dtype c) {
+  d.c = c;
+  return d;
+}
+
 /// All epilogues and layouts once.
 inline std::vector<kernel::DotDesc> products() {
   using kernel::Activation;
@@ -61,6 +66,9 @@ inline std::vector<kernel::DotDesc> products() {
       with(product(264, 250, 90, bfloat16, false, false, 6), Activation::relu, PreActivation::none, true),
       product(300, 1030, 70, float16, false, true, 2),
       with_residual(product(130, 1029, 61, bfloat16, false, true, 3), false),
+      into(product(264, 248, 640, int8), int32),
+      into(product(300, 264, 208, float8_e4m3), float32),
+      with(into(product(256, 520, 336, float8_e5m2), bfloat16), Activation::relu, PreActivation::none, true),
   };
 }
 
@@ -152,7 +160,7 @@ struct GemmOperands {
 inline double bound_of(const kernel::DotDesc& d) {
   const bool twice = d.pre_activation == kernel::PreActivation::derivative || d.residual ||
                      d.activation == kernel::Activation::gelu_tanh;
-  return (d.a == bfloat16 ? 0x1p-8 : 0x1p-11) * (twice ? 2.2 : 1.05);
+  return (d.c == bfloat16 ? 0x1p-8 : 0x1p-11) * (twice ? 2.2 : 1.05);
 }
 
 /// Checks what a product left in its arrays: `got[k]` of operand k.

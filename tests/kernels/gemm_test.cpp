@@ -66,6 +66,8 @@ TEST_CASE("products of descriptors, thread by thread: what epilogues read is cop
       with_sums(with(product(256, 96, 128), gelu, PreActivation::derivative)),  // and sums of each 128 rows
       with_residual(product(128, 96, 128, bfloat16, true, true), false),        // one wave
       product(96, 250, 64, bfloat16, true, true, 6),                            // lines that are no whole 16 bytes
+      into(product(264, 136, 272, int8), int32),
+      with_residual(into(product(136, 144, 256, float8_e4m3), bfloat16), true),
   };
   target::Machine few = machine;
   few.processors = 1;
@@ -143,6 +145,13 @@ TEST_CASE("products of descriptors: what has a kernel") {
   CHECK(!taken(base, [](DotDesc& d) { d.a = d.b = d.c = float32; }));
   CHECK(!taken(base, [](DotDesc& d) { d.c = float32; }));
   CHECK(!taken(base, [](DotDesc& d) { d.b = float16; }));
+  const auto bytes = [](DotDesc& d) { d.a = d.b = int8, d.c = int32; };
+  CHECK(taken(base, bytes));
+  CHECK(!taken(base, [&](DotDesc& d) { bytes(d), d.bias = true; }));
+  CHECK(!taken(base, [&](DotDesc& d) { bytes(d), d.b_k = d.n, d.b_n = 1; }));
+  CHECK(taken(base, [](DotDesc& d) { d.a = d.b = float8_e4m3; }));
+  CHECK(!taken(base, [](DotDesc& d) { d.a = float8_e4m3, d.b = float8_e5m2; }));
+  CHECK(!taken(base, [](DotDesc& d) { d.a = d.b = float8_e4m3, d.scales = 1; }));
   CHECK(!taken(base, [](DotDesc& d) { d.sum = kernel::OperandSum::a; }));
   CHECK(!taken(base, [](DotDesc& d) { d.m = 136, d.sum = kernel::OperandSum::c; }));  // not in parts of 128 rows
   CHECK(!taken(base, [](DotDesc& d) { d.activation = Activation::gelu; }));

@@ -70,6 +70,12 @@ TEST_CASE("peaks of matmuls are those of the fastest unit that the dtype and the
   CHECK(gpu.matmul_flops(float64) == gpu.peak.f64);
   CHECK(gpu.tensor_core_bytes(bfloat16) == 227 << 10);
   CHECK(gpu.tensor_core_bytes(float64) == 0);
+  CHECK(gpu.tensor_core_bytes(float8_e4m3) == 227 << 10);
+  CHECK(gpu.tensor_core_bytes(int8) == 227 << 10);
+  CHECK(gpu.tensor_core_bytes(int16) == 0);
+  CHECK(target::gpu_of("sm_86").tensor_core_bytes(uint8) > 0);
+  CHECK(target::gpu_of("sm_86").tensor_core_bytes(float8_e5m2) == 0);  // from sm_89 on
+  CHECK(target::gpu_of("sm_89").tensor_core_bytes(float8_e5m2) > 0);
 }
 
 TEST_CASE("this process's CPU is described as it is") {

@@ -138,8 +138,8 @@ void GroupTuner::add_dot_candidates(TuneItem& item, const Group& it) {
   TuneCandidate call{{}, nullptr, {}, it.dot.library, {}, true};
   for (const auto& [node, offset] : library_operands(cx_.ir, it.dot, it.roots[0].node))
     call.operands.emplace_back(owner(node), offset);
-  // Generated code has neither sums over rows of the result nor tensor cores for 8-bit floats.
-  if (it.dot.desc.sum == kernel::OperandSum::c || is_float8(it.dot.desc.a)) {
+  // Generated code has no sums over rows of the result, and no tensor cores for two kinds of 8-bit floats.
+  if (it.dot.desc.sum == kernel::OperandSum::c || (is_float8(it.dot.desc.a) && it.dot.desc.a != it.dot.desc.b)) {
     item.candidates = {call};
     return;
   }

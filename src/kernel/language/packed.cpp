@@ -1,10 +1,14 @@
-// Packed integers and stochastic casts, made of other functions of the language.
+// Packed integers, stochastic casts and products of quantised operands, made of other functions of the language.
 #include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "kernel/language/trace.h"
 #include "weft/kernel.h"
+#include "weft/kernel/library/scaled.h"
 
 namespace weft::k::detail {
 namespace {
@@ -111,6 +115,86 @@ Any cast_stochastic(const Any& v, const Any& bits, Dtype to, Line at) {
     rounded = e.select(negative, e.call("neg", magnitude), magnitude);
   }
   return cast(e.select(finite, rounded, v), to, at);
+}
+
+namespace {
+
+/// The scales of one operand, as float32 tiles.
+class Scales {
+ public:
+  /// `rows`: the axis of the operand that is not contracted.
+  Scales(std::string_view name, const Any& operand, const Any& scales, size_t rows, Line at)
+      : make_{at}, rows_(rows), extents_(operand.dims(at)) {
+    const std::vector<int64_t> dims = scales.dims(at);
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      if (dims[axis] < 1 || extents_[axis] % dims[axis] != 0)
+        Trace::current("dot_scaled", at)
+            .refuse(at,
+                    fmt::format("dot_scaled: [{}] scales of the {} operand do not divide [{}]: give extents that do",
+                                fmt::join(dims, ","), name, fmt::join(extents_, ",")));
+    scales_ = number(scales);
+    if (!dims.empty()) extents_of_scales_ = {dims[rows], dims[1 - rows]};
+  }
+
+  int64_t parts() const { return extents_of_scales_.second; }
+
+  /// Returns the scales of part `part` of `parts` along the contracted axis, repeated for all rows or columns.
+  Any of_part(int64_t part, int64_t parts) const {
+    const auto [lines, along] = extents_of_scales_;
+    if (scales_.dims(make_.at).empty()) return scales_;
+    Any out = scales_;
+    if (along > 1) {
+      std::vector<int64_t> start{0, 0}, dims{lines, lines};
+      start[1 - rows_] = part * along / parts, dims[1 - rows_] = 1;
+      out = slice(out, start, dims, {}, make_.at);
+    }
+    const int64_t extent = extents_[rows_];
+    if (lines == 1 || lines == extent) return out;
+    out = broadcast_to(reshape(out, {lines, 1}, make_.at), {lines, extent / lines}, make_.at);
+    return reshape(out, rows_ == 0 ? std::vector<int64_t>{extent, 1} : std::vector<int64_t>{1, extent}, make_.at);
+  }
+
+ private:
+  /// Returns scales in float32; exponents as powers of two.
+  Any number(const Any& scales) const {
+    constexpr int mantissa_bits = 23, nan = 255;
+    if (!(scales.dtype(make_.at) == uint8)) return cast(scales, float32, make_.at);
+    const Any e = cast(scales, uint32, make_.at),
+              power = bitcast(make_.call("shl", e, make_.number(uint32, mantissa_bits)), float32, make_.at),
+              least = make_.number(float32, 0x1p-127);
+    const Any some = make_.select(make_.call("eq", e, make_.number(uint32, 0)), least, power);
+    return make_.select(make_.call("eq", e, make_.number(uint32, nan)), make_.number(float32, NAN), some);
+  }
+
+  Expressions make_;
+  size_t rows_;
+  std::vector<int64_t> extents_;
+  Any scales_;
+  std::pair<int64_t, int64_t> extents_of_scales_{1, 1};  // across, and along the contracted axis
+};
+
+}  // namespace
+
+Any dot_scaled(const Any& a, const Any& a_scales, const Any& b, const Any& b_scales, const Any& c, Line at) {
+  Trace& t = Trace::current("dot_scaled", at);
+  const std::vector<int64_t> left = a.dims(at), right = b.dims(at);
+  if (left.size() != 2 || right.size() != 2 || left[1] != right[0])
+    t.refuse(at, fmt::format("dot_scaled: [{}] and [{}]: tiles [m,k] and [k,n] are wanted", fmt::join(left, ","),
+                             fmt::join(right, ",")));
+  if (c && c.dims(at) != std::vector{left[0], right[1]})
+    t.refuse(at, fmt::format("dot_scaled: the sum [{}] is not [{},{}]", fmt::join(c.dims(at), ","), left[0], right[1]));
+  const Scales of_a("left", a, a_scales, 0, at), of_b("right", b, b_scales, 1, at);
+  const int64_t parts = std::lcm(of_a.parts(), of_b.parts()), depth = left[1] / parts;
+  const Expressions make{at};
+  Any sum = c;
+  for (int64_t part = 0; part < parts; ++part) {
+    const Any x = parts == 1 ? a : slice(a, {0, part * depth}, {left[0], depth}, {}, at),
+              y = parts == 1 ? b : slice(b, {part * depth, 0}, {depth, right[1]}, {}, at),
+              product = cast(dot(x, y, {}, Precision::exact, at), float32, at),
+              scale = make.call("mul", of_a.of_part(part, parts), of_b.of_part(part, parts));
+    sum = sum ? apply("fma", std::array{product, scale, sum}, at) : make.call("mul", product, scale);
+  }
+  return sum;
 }
 
 }  // namespace weft::k::detail

@@ -27,13 +27,14 @@ class Sources final : public target::Target {
     machine_.shared_bytes = 163 << 10;
     machine_.tensor_cores = true;
   }
+  explicit Sources(target::Machine machine) { machine_ = std::move(machine); }
   std::string text;
 
   std::string fingerprint() const override { return "sources"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     for (const kernel::Kernel& k : kernels)
       text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {},
-                                   {.clusters = machine_.has_clusters()})
+                                   target::cuda::features_of(machine_))
                   .source;
     return target::null().compile(kernels);
   }
@@ -139,4 +140,21 @@ TEST_CASE("kernels of each kind are rendered for a GPU as their golden files say
     const std::string difference = first_difference(source, read(path));
     CHECK_MESSAGE(difference.empty(), difference);
   }
+}
+
+TEST_CASE("products of 8 bits are multiplied on tensor cores where a GPU has them for these") {
+  constexpr int64_t m = 256, n = 384, k = 512;
+  for (const char* arch : {"sm_80", "sm_89", "sm_90a"})
+    for (const Dtype t : {int8, float8_e4m3})
+      for (const bool across : {false, true}) {
+        CAPTURE(arch);
+        CAPTURE(std::string(dtype_name(t)));
+        CAPTURE(across);
+        Sources target(target::gpu_of(arch));
+        const Value a = parameter_of({m, k}, t), b = parameter_of(across ? Shape{k, n} : Shape{n, k}, t);
+        build({{{a, b}, {dot(a, b, {1}, {across ? 0 : 1})}}, {}, {}}, target);
+        const bool warpgroups = arch == std::string("sm_90a"), none = t != int8 && arch == std::string("sm_80");
+        const std::string by = fmt::format("{} of {} by ", warpgroups ? "wgmma" : "mma.sync", dtype_name(t));
+        CHECK((target.text.find(by) == std::string::npos) == none);
+      }
 }

@@ -320,6 +320,21 @@ TEST_CASE("rows that share a warp, and rows of several tiles a step, give the in
               {"columns of squares between rows", squares_about_mean({3, 37, 40}, {1})}});
 }
 
+TEST_CASE("products of 8-bit integers in all orders give the interpreter's bits") {
+  if (!can_compile()) return;
+  weft::test::HostCuda host;
+  Interpreted interpreted;
+  std::vector<Case> all;
+  for (int bits = 0; bits < 4; ++bits) {
+    const int64_t m = 136, n = 72, k = bits == 3 ? 75 : 160;
+    const Value a = param((bits & 1) != 0 ? Shape{k, m} : Shape{m, k}, bits == 1 ? uint8 : int8),
+                b = param((bits & 2) != 0 ? Shape{k, n} : Shape{n, k}, bits == 1 ? uint8 : int8),
+                c = graph::dot(a, b, {(bits & 1) != 0 ? 0 : 1}, {(bits & 2) != 0 ? 0 : 1});
+    all.push_back({"bytes", {{a, b}, {c, cast(c, float32) * 0.5}}});
+  }
+  check_bits(host, interpreted, all);
+}
+
 TEST_CASE("tables that many threads add to at once have the interpreter's bits") {
   if (!can_compile()) return;
   weft::test::HostCuda host;

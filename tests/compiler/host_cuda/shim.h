@@ -463,20 +463,22 @@ static void ldmatrix(u32* r, u32 from, bool transposed = false) {
 }
 static void ldmatrix_turned(u32* r, u32 from) { ldmatrix(r, from, true); }
 
+static float multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
+static int multiply_add(int a, int b, int c) { return static_cast<int>(u32(c) + u32(a * b)); }
+
 /// c += a b, of 16 rows and 8 columns, k in ascending order. A word holds PerWord elements that are neighbours along k.
 /// Lane i % 8 · 4 + l has elements (i, k) of a, lane j · 4 + l elements (k, j) of b: word l of the four words of a half
 /// of k. Its registers are those of the upper and the lower half of i, for each half of k.
-template <int PerWord, class Element>
-static void multiply(float* c, const u32* a, u32 b0, u32 b1, Element element) {
+template <int PerWord, class Sum, class Element>
+static void multiply(Sum* c, const u32* a, u32 b0, u32 b1, Element element) {
   const int lane = threadIdx.x & 31;
   const block::Words& words = block::published({a[0], a[1], a[2], a[3], b0, b1});
   for (int q = 0; q < 4; ++q) {
     const int i = lane / 4 + q / 2 * 8, j = lane % 4 * 2 + q % 2;
     for (int k = 0; k < 8 * PerWord; ++k) {
       const int half = k / (4 * PerWord), word = k / PerWord % 4, part = k % PerWord;
-      const float x = element(words[i % 8 * 4 + word][i / 8 + 2 * half], part),
-                  y = element(words[j * 4 + word][4 + half], part);
-      c[q] = std::fma(x, y, c[q]);
+      c[q] = multiply_add(element(words[i % 8 * 4 + word][i / 8 + 2 * half], part),
+                          element(words[j * 4 + word][4 + half], part), c[q]);
     }
   }
 }
@@ -489,6 +491,22 @@ static void mma_f16(float* c, const u32* a, u32 b0, u32 b1) {
 }
 static void mma_tf32(float* c, const u32* a, u32 b0, u32 b1) {
   multiply<1>(c, a, b0, b1, [](u32 word, int) { return __uint_as_float(word); });
+}
+static void mma_e4m3(float* c, const u32* a, u32 b0, u32 b1) {
+  multiply<4>(c, a, b0, b1, [](u32 word, int part) {
+    return weft::low_to_float(static_cast<u8>(word >> 8 * part), weft::float8_e4m3);
+  });
+}
+static void mma_e5m2(float* c, const u32* a, u32 b0, u32 b1) {
+  multiply<4>(c, a, b0, b1, [](u32 word, int part) {
+    return weft::low_to_float(static_cast<u8>(word >> 8 * part), weft::float8_e5m2);
+  });
+}
+static void mma_s8(int* c, const u32* a, u32 b0, u32 b1) {
+  multiply<4>(c, a, b0, b1, [](u32 word, int part) { return int{static_cast<signed char>(word >> 8 * part)}; });
+}
+static void mma_u8(int* c, const u32* a, u32 b0, u32 b1) {
+  multiply<4>(c, a, b0, b1, [](u32 word, int part) { return int{static_cast<u8>(word >> 8 * part)}; });
 }
 
 #include "compiler/host_cuda/shim_warpgroups.h"

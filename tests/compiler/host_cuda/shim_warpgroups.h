@@ -17,14 +17,16 @@ static void wgmma_wait() {
     for (const auto& multiply : groups.front()) multiply();
 }
 
-template <int Count>
-static void wgmma_settle(float*) {}
+template <int Count, class Sum>
+static void wgmma_settle(Sum*) {}
 
 struct Bf16;
 struct F16;
 struct Tf32;
 struct E4m3;
 struct E5m2;
+struct S8;
+struct U8;
 template <class Type, int Columns, bool A, bool B>
 struct Wgmma;
 inline float number_of(Bf16*, u16 v) { return weft::bf16_to_float(v); }
@@ -32,11 +34,15 @@ inline float number_of(F16*, u16 v) { return weft::f16_to_float(v); }
 inline float number_of(Tf32*, u32 v) { return std::bit_cast<float>(v & 0xffffe000u); }  // the other bits are not read
 inline float number_of(E4m3*, u8 v) { return weft::low_to_float(v, weft::float8_e4m3); }
 inline float number_of(E5m2*, u8 v) { return weft::low_to_float(v, weft::float8_e5m2); }
+inline int number_of(S8*, u8 v) { return static_cast<signed char>(v); }
+inline int number_of(U8*, u8 v) { return v; }
 inline u16 element_of(Bf16*) { return 0; }
 inline u16 element_of(F16*) { return 0; }
 inline u32 element_of(Tf32*) { return 0; }
 inline u8 element_of(E4m3*) { return 0; }
 inline u8 element_of(E5m2*) { return 0; }
+inline u8 element_of(S8*) { return 0; }
+inline u8 element_of(U8*) { return 0; }
 template <class Type>
 using MatrixElement = decltype(element_of((Type*)nullptr));
 
@@ -51,22 +57,22 @@ static T matrix_element(u64 matrix, bool turned, int line, int k) {
                                     : i / 8 * field(32) + i % 8 * width + d * sizeof(T));
   return shared_at<T>(at ^ ((at >> 7 & (width / 16 - 1)) << 4));
 }
-template <class Type, int Columns, bool A, bool B, class Left>
-static void multiply_by_warpgroup(float* c, u64 b, int more, Left left) {
+template <class Type, int Columns, bool A, bool B, class Sum, class Left>
+static void multiply_by_warpgroup(Sum* c, u64 b, int more, Left left) {
   const int lane = threadIdx.x & 31, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
   block::own().products[threadIdx.x].waiting.push_back([=] {
     for (int e = 0; e < Columns / 2; ++e) {
       const int i = row + e / 2 % 2 * 8, j = e / 4 * 8 + lane % 4 * 2 + e % 2;
-      float sum = more ? c[e] : 0;
+      Sum sum = more ? c[e] : 0;
       for (int k = 0; k < 32 / static_cast<int>(sizeof(MatrixElement<Type>)); ++k)
-        sum = std::fma(number_of((Type*)nullptr, left(i, k)),
-                       number_of((Type*)nullptr, matrix_element<MatrixElement<Type>>(b, B, j, k)), sum);
+        sum = multiply_add(number_of((Type*)nullptr, left(i, k)),
+                           number_of((Type*)nullptr, matrix_element<MatrixElement<Type>>(b, B, j, k)), sum);
       c[e] = sum;
     }
   });
 }
-template <class Type, int Columns, bool A, bool B>
-static void wgmma(Wgmma<Type, Columns, A, B>, float* c, u64 a, u64 b, int more) {
+template <class Type, int Columns, bool A, bool B, class Sum>
+static void wgmma(Wgmma<Type, Columns, A, B>, Sum* c, u64 a, u64 b, int more) {
   multiply_by_warpgroup<Type, Columns, A, B>(
       c, b, more, [=](int i, int k) { return matrix_element<MatrixElement<Type>>(a, A, i, k); });
 }

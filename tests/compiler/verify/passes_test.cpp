@@ -21,7 +21,7 @@ class Libraries final : public test::SimtTarget {
  public:
   Libraries() { machine_.vector_registers = 16; }  // no attention of the compiler's own
   std::shared_ptr<const target::LibraryCall> library(const kernel::DotDesc& desc) const override {
-    return is_float8(desc.a) ? std::make_shared<Call>() : nullptr;
+    return is_float8(desc.a) && desc.a_k == 1 && desc.b_k == 1 ? std::make_shared<Call>() : nullptr;
   }
   std::shared_ptr<const target::LibraryCall> attention(const kernel::AttentionDesc&) const override {
     return std::make_shared<Call>();

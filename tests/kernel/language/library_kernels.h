@@ -145,6 +145,30 @@ inline k::Program batches(int64_t count, int64_t m, int64_t n, int64_t depth) {
                     to<float, 3>(r[3])(k::program_id(0), k::all, k::all) = k::sum(products, 0);
                   });
 }
+/// The product of [m,depth] and [depth,n] of T, quantised with as many scales of S along the axes as said; `block` of
+/// the depth at once, if any.
+template <class T, class S>
+k::Program scaled(std::vector<int64_t> shape, std::vector<int64_t> of_a, std::vector<int64_t> of_b, weft::Dtype t,
+                  weft::Dtype scale, int64_t block = 0) {
+  const int64_t m = shape[0], n = shape[1], depth = shape[2];
+  return k::trace(
+      "scaled", {read({m, depth}, t), read(of_a, scale), read({depth, n}, t), read(of_b, scale), written({m, n})}, {1},
+      [&](Refs r) {
+        const auto a = from<T, 2>(r[0]), b = from<T, 2>(r[2]);
+        const auto x = from<S, 2>(r[1]), y = from<S, 2>(r[3]);
+        const auto c = to<float, 2>(r[4])(k::all, k::all);
+        if (block == 0) {
+          c.store(k::dot_scaled(a(k::all, k::all), x(k::all, k::all), b(k::all, k::all), y(k::all, k::all)));
+          return;
+        }
+        k::Mut sum = k::zeros<float>({m, n});
+        k::loop(depth / block, [&](k::Index i) {
+          const auto part = k::ds(i * block, block);
+          sum = k::dot_scaled(a(k::all, part), x(k::all, k::ds(i, 1)), b(part, k::all), y(k::ds(i, 1), k::all), sum);
+        });
+        c.store(sum);
+      });
+}
 /// Attention of `length` queries to as many keys, of which each sees those at most `window` in front of it and itself,
 /// with ALiBi's bias; queries below `blind` see none.
 template <class T>
@@ -190,6 +214,9 @@ inline std::vector<k::Program> library_programs() {
           variances(5, 100, 32),
           product(70, 45, 50, {32, 16, 24}),
           batches(7, 19, 21, 11),
+          scaled<k::e4m3, float>({32, 48, 64}, {32, 2}, {2, 3}, weft::float8_e4m3, weft::float32),
+          scaled<k::i8, k::bf16>({12, 10, 96}, {1, 1}, {3, 10}, weft::int8, weft::bfloat16),
+          scaled<k::i8, float>({64, 64, 256}, {64, 4}, {4, 64}, weft::int8, weft::float32, 64),
           attended<float>(75, 16, 32, 24, 20, 3, weft::float32),
           attended<k::bf16>(75, 16, 32, 24, 20, 3, weft::bfloat16)};
 }

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <numeric>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "base/half.h"
 #include "kernel/language/library_kernels.h"
 #include "kernel/language/run.h"
 
@@ -165,6 +170,97 @@ TEST_CASE("a product with an epilogue, tiles in bands") {
       for (size_t p = 0; p < 50; ++p) sum += static_cast<double>(a[i * 50 + p]) * b[p * 45 + j];
       CHECK(c[i * 45 + j] == doctest::Approx(std::max(2 * sum + bias[j], 0.0)).epsilon(1e-4));
     }
+}
+
+/// Returns the elements of a quantised operand, and scales of it, which exponents or floats are.
+template <class T>
+std::vector<T> quantised(size_t n, unsigned seed) {
+  std::vector<T> out;
+  for (const float v : wholes(static_cast<int64_t>(n), seed)) {
+    if constexpr (std::same_as<T, uint8_t>) out.push_back(static_cast<T>(weft::float_to_low(v / 4, weft::float8_e4m3)));
+    else out.push_back(static_cast<T>(v));
+  }
+  return out;
+}
+double number_of(uint8_t v) { return weft::low_to_float(v, weft::float8_e4m3); }
+double number_of(int8_t v) { return v; }
+
+/// Runs a quantised product, and checks it against a sum in float64.
+template <class T, class S>
+void check_scaled(const k::Program& program, std::vector<S> x, std::vector<S> y, double (*scale)(S)) {
+  const auto dims = [&](size_t p) {
+    const std::vector<int64_t>& d = program.params()[p].dims;
+    return std::pair{static_cast<size_t>(d[0]), static_cast<size_t>(d[1])};
+  };
+  const auto [m, depth] = dims(0);
+  const auto n = dims(2).second;
+  const auto [xr, xc] = dims(1);
+  const auto [yr, yc] = dims(3);
+  std::vector<T> a = quantised<T>(m * depth, 20), b = quantised<T>(depth * n, 21);
+  std::vector<float> c(m * n);
+  run(program, a, x, b, y, c);
+  for (size_t i = 0; i < m; ++i)
+    for (size_t j = 0; j < n; ++j) {
+      double sum = 0, size = 0;
+      for (size_t p = 0; p < depth; ++p) {
+        const double term = number_of(a[i * depth + p]) * scale(x[i * xr / m * xc + p * xc / depth]) *
+                            number_of(b[p * n + j]) * scale(y[p * yr / depth * yc + j * yc / n]);
+        sum += term, size += std::abs(term);
+      }
+      CHECK(std::abs(c[i * n + j] - sum) <= 1e-5 * size);
+    }
+}
+
+TEST_CASE("quantised products have scales of all, of rows and columns, and of blocks") {
+  using k::e4m3;
+  const auto as_is = +[](float v) { return static_cast<double>(v); };
+  const auto floats = [](int64_t n, unsigned seed) {
+    std::vector<float> out = normals(n, seed);
+    for (float& v : out) v = std::exp(v);
+    return out;
+  };
+  struct Blocks {
+    std::vector<int64_t> of_a, of_b;
+  };
+  const Blocks all[] = {{{1, 1}, {1, 1}}, {{6, 1}, {1, 10}}, {{6, 4}, {4, 2}}, {{2, 2}, {3, 10}}, {{3, 1}, {24, 5}}};
+  for (const Blocks& x : all) {
+    const auto of_a = floats(x.of_a[0] * x.of_a[1], 22), of_b = floats(x.of_b[0] * x.of_b[1], 23);
+    check_scaled<uint8_t>(scaled<e4m3, float>({6, 10, 24}, x.of_a, x.of_b, weft::float8_e4m3, weft::float32), of_a,
+                          of_b, as_is);
+    check_scaled<int8_t>(scaled<k::i8, float>({6, 10, 24}, x.of_a, x.of_b, weft::int8, weft::float32), of_a, of_b,
+                         as_is);
+  }
+  check_scaled<int8_t>(scaled<k::i8, float>({6, 10, 24}, {6, 3}, {3, 10}, weft::int8, weft::float32, 8), floats(18, 24),
+                       floats(30, 25), as_is);
+  // Exponents of 2; 255 is NaN, 0 the least.
+  const std::vector<uint8_t> exponents{127, 130, 120, 126, 128, 125};
+  check_scaled<uint8_t>(
+      scaled<e4m3, uint8_t>({6, 10, 24}, {6, 1}, {3, 2}, weft::float8_e4m3, weft::uint8), exponents, exponents,
+      +[](uint8_t e) { return std::ldexp(1.0, e - 127); });
+  const k::Program one = scaled<k::i8, uint8_t>({1, 1, 1}, {1, 1}, {1, 1}, weft::int8, weft::uint8);
+  std::vector<int8_t> three{3};
+  std::vector<uint8_t> x{0}, y{254};
+  std::vector<float> c(1);
+  run(one, three, x, three, y, c);
+  CHECK(c[0] == 9);
+  x[0] = 255;
+  run(one, three, x, three, y, c);
+  CHECK(std::isnan(c[0]));
+}
+
+TEST_CASE("scales that divide no operand are refused") {
+  const auto why = [](std::vector<int64_t> of_a, std::vector<int64_t> of_b) {
+    try {
+      scaled<k::i8, float>({6, 10, 24}, std::move(of_a), std::move(of_b), weft::int8, weft::float32);
+    } catch (const std::invalid_argument& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(why({4, 1}, {1, 1}).find("dot_scaled: [4,1] scales of the left operand do not divide [6,24]") !=
+        std::string::npos);
+  CHECK(why({6, 1}, {5, 10}).find("dot_scaled: [5,10] scales of the right operand do not divide [24,10]") !=
+        std::string::npos);
 }
 
 TEST_CASE("batches of matrices that are cut off along every axis") {

@@ -64,6 +64,14 @@ TEST_CASE("generated products of descriptors: sums stay in registers") {
     CHECK(code.source.find("wgmma") != std::string::npos);
     CHECK(code.source.find("store_box") != std::string::npos);
   }
+  for (const size_t k : {18, 19, 20}) {
+    CAPTURE(all[k].to_string());
+    const auto made = kernels::gemm_kernels(all[k], target::stated_machine("NVIDIA H200"), 1);
+    const cuda::KernelCode code = cuda::code_of(made.at(0).kernel, target::stated_machine("NVIDIA H200"));
+    CHECK(!code.serialized);
+    CHECK(code.usage.spill_store_bytes == 0);
+    CHECK(code.source.find("copied by TMA") != std::string::npos);
+  }
   // TMA would store what lies behind lines that are no whole 16 bytes.
   for (const size_t k : {15, 16}) {
     const auto made = kernels::gemm_kernels(all[k], target::stated_machine("NVIDIA H200"), 1);

@@ -78,8 +78,12 @@ using Finish = std::function<void(Builder&, Ref, Value)>;
 
 RandomCase product(const Form& f, const Finish& finish, int64_t made) {
   Builder b("product");
+  const Dtype sums = is_integer(f.dtype) ? int32 : float32;
   const Ref a = b.param("a", f.a_computed ? float32 : f.dtype, false),
-            x = b.param("b", f.b_computed ? float32 : f.dtype, false), y = b.param("y", float32, true);
+            x = b.param("b", f.b_computed ? float32 : f.dtype, false), y = b.param("y", sums, true);
+  const auto zeros = [&] {
+    return b.constant(sums, sums == int32 ? Number::of_int(0) : Number::of_real(0), {f.m, f.n});
+  };
   const int64_t whole = f.depth * f.steps;
   const auto side = [&](Ref ref, int64_t rows, bool turned, bool view, bool depth_first, bool computed, Value k) {
     // In memory: rows along which k runs, or, turned, such that it does not.
@@ -93,13 +97,11 @@ RandomCase product(const Form& f, const Finish& finish, int64_t made) {
     return view ? b.transpose(tile) : tile;
   };
   const std::vector<Value> sum =
-      b.loop(b.index(0), b.index(whole), b.index(f.depth), {b.real(float32, 0, {f.m, f.n})},
-             [&](Value k, const std::vector<Value>& carried) {
-               const Value left = side(a, f.m, f.a_turned, f.a_views, false, f.a_computed, k);
-               const Value right = side(x, f.n, f.b_turned, f.b_views, true, f.b_computed, k);
-               const Value c = b.real(float32, 0, {f.m, f.n});
-               return std::vector<Value>{b.add(carried[0], b.dot(left, right, c, f.precision))};
-             });
+      b.loop(b.index(0), b.index(whole), b.index(f.depth), {zeros()}, [&](Value k, const std::vector<Value>& carried) {
+        const Value left = side(a, f.m, f.a_turned, f.a_views, false, f.a_computed, k);
+        const Value right = side(x, f.n, f.b_turned, f.b_views, true, f.b_computed, k);
+        return std::vector<Value>{b.add(carried[0], b.dot(left, right, zeros(), f.precision))};
+      });
   finish(b, y, sum[0]);
   const int64_t elements = (std::max({f.m, f.n, whole}) + f.pitch) * std::max({f.m, f.n, whole});
   return moderate(b.finish(), {elements, elements, made}, 1);
@@ -274,7 +276,7 @@ TEST_CASE("warpgroups multiply operands in all orders and from registers, thread
   check_near(cases, hopper);
 }
 
-TEST_CASE("warpgroups multiply TF32 and 8-bit floats along the contracted axis, thread by thread") {
+TEST_CASE("warpgroups multiply TF32 along the contracted axis, thread by thread") {
   if (!can_run_kernels()) return;
   std::vector<RandomCase> cases;
   const auto add = [&](const Form& f, const char* text) {
@@ -298,11 +300,6 @@ TEST_CASE("warpgroups multiply TF32 and 8-bit floats along the contracted axis, 
   for (int bits = 0; bits < 4; ++bits)
     tf32({.a_views = (bits & 1) != 0, .b_views = (bits & 2) != 0, .m = 128, .n = 64, .depth = bits < 2 ? 32 : 16});
   tf32({.m = 128, .n = 256, .depth = 32, .steps = 6});
-  for (const Dtype t : {float8_e4m3, float8_e5m2}) {
-    const std::string text = fmt::format("wgmma of {} by ", dtype_name(t));
-    add({.dtype = t, .m = 64, .n = 32, .depth = 64}, text.c_str());
-    add({.dtype = t, .b_views = true, .m = 128, .n = 256, .depth = 128, .steps = 5}, text.c_str());
-  }
   check_near(cases, hopper);
   const auto says = [&](const Form& f, const char* text) {
     const std::string source = cuda::render(expand(product(f, whole_tile, f.m * f.n).kernel), "k", {}, hopper).source;
@@ -312,8 +309,37 @@ TEST_CASE("warpgroups multiply TF32 and 8-bit floats along the contracted axis, 
   says({.dtype = float32, .b_turned = true, .precision = DotPrecision::tf32},
        "multiplies float32 whose lines do not run along the contracted axis");
   says({.dtype = float32, .precision = DotPrecision::tf32x3}, "multiplies TF32 three times");
-  says({.dtype = float8_e4m3, .a_turned = true}, "fma: warps multiply no 8-bit floats, and warpgroups do not as dot");
-  says({.dtype = float8_e4m3, .a_computed = true}, "multiplies float8_e4m3 that is computed");
+}
+
+TEST_CASE("operands of 8 bits in all orders are multiplied by warps and by warpgroups, thread by thread") {
+  if (!can_run_kernels()) return;
+  constexpr cuda::Features ada{.float8 = true};
+  std::vector<RandomCase> by_warps, by_warpgroups;
+  const auto add = [&](std::vector<RandomCase>& to, const Form& f, const cuda::Features& features, const char* text) {
+    to.push_back(product(f, whole_tile, f.m * f.n));
+    const std::string source = cuda::render(expand(to.back().kernel), "k", {}, features).source;
+    CAPTURE(source.substr(0, 400));
+    CHECK(source.find(fmt::format("{} of {} by ", text, dtype_name(f.dtype))) != std::string::npos);
+  };
+  const Dtype dtypes[] = {int8, uint8, float8_e4m3, float8_e5m2};
+  for (int bits = 0; bits < 64; bits += bits < 15 ? 1 : 5) {
+    Form f{.dtype = dtypes[(bits ^ bits >> 2) & 3], .a_computed = (bits & 16) != 0, .b_computed = (bits & 32) != 0};
+    f.a_turned = (bits & 1) != 0, f.b_turned = (bits & 2) != 0, f.a_views = (bits & 4) != 0,
+    f.b_views = (bits & 8) != 0;
+    add(by_warps, f, ada, "mma.sync");
+    f.dtype = dtypes[(bits + bits / 4) % 4], f.m = 128, f.n = bits % 3 == 0 ? 48 : 64, f.depth = 64;
+    add(by_warpgroups, f, hopper, "wgmma");
+  }
+  add(by_warps, {.dtype = int8, .m = 128, .n = 128, .depth = 64, .steps = 5}, {}, "mma.sync");
+  add(by_warpgroups, {.dtype = int8, .m = 128, .n = 256, .depth = 128, .steps = 5}, hopper, "wgmma");
+  add(by_warpgroups, {.dtype = float8_e4m3, .b_views = true, .m = 128, .n = 256, .depth = 128}, hopper, "wgmma");
+  check_near(by_warps, ada);
+  check_near(by_warpgroups, hopper);
+  const auto says = [&](const Form& f, const char* text) {
+    CHECK(cuda::render(expand(product(f, whole_tile, 1).kernel), "k").source.find(text) != std::string::npos);
+  };
+  says({.dtype = float8_e4m3}, "fma: warps multiply 8-bit floats from sm_89 on, and warpgroups do not as it is not");
+  says({.dtype = int8, .depth = 16}, "are not multiples of 16, 16 and 32");
 }
 
 TEST_CASE("a producer copies by TMA what warpgroups multiply, thread by thread") {
@@ -543,18 +569,25 @@ TEST_CASE("products and attention compile for GPUs of several kinds, and spill n
                                       in_turns(matmul<bfloat16_t>(bfloat16, 4096, 4096, 4096, {128, 128, 64})),
                                       attention<bfloat16_t>(bfloat16, 1024, 64, 128, 64, false),
                                       attention<bfloat16_t>(bfloat16, 1024, 128, 128, 64, true)};
-  for (const char* arch : {"sm_80", "sm_90a"}) {
-    CAPTURE(arch);
-    const cuda::Features features = arch == std::string("sm_90a") ? hopper : cuda::Features{};
+  std::vector<RandomCase> bytes;  // each dtype in both orders, as large as tiles get
+  for (const Dtype t : {int8, float8_e4m3})
+    for (const bool turned : {false, true})
+      bytes.push_back(product({.dtype = t, .b_turned = turned, .m = 128, .n = turned ? 128 : 256, .depth = 128},
+                              whole_tile, 128 * 256));
+  for (const char* arch : {"sm_80", "sm_89", "sm_90a"}) {
+    CAPTURE(std::string(arch));
+    const cuda::Features features = cuda::features_of(target::gpu_of(arch));
+    std::vector<RandomCase> all = cases;
+    for (const RandomCase& c : bytes)
+      if (features.warpgroups || (features.float8 && c.kernel.params[0].dtype == int8)) all.push_back(c);
     std::string log, source(cuda::prelude());
-    for (size_t n = 0; n < cases.size(); ++n)
-      source +=
-          cuda::render(expand(cases[n].kernel, {.special_functions = true}), "k" + std::to_string(n), {}, features)
-              .source;
+    for (size_t n = 0; n < all.size(); ++n)
+      source += cuda::render(expand(all[n].kernel, {.special_functions = true}), "k" + std::to_string(n), {}, features)
+                    .source;
     CHECK(!cuda::compile(source, arch, {}, &log).empty());
     CHECK_MESSAGE(log.find("serialized") == std::string::npos, log);
     const std::vector<cuda::KernelUsage> usage = cuda::parse_usage(log);
-    CHECK(usage.size() == cases.size());
+    CHECK(usage.size() == all.size());
     for (const cuda::KernelUsage& use : usage) {
       CAPTURE(use.name);
       CHECK(use.spill_store_bytes == 0);

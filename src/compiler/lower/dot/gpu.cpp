@@ -1,7 +1,7 @@
 // Products on a GPU: the kernel of kernels/gemm.h. On tensor cores, and of exact float32, its tiles are a schedule's;
-// the target copies tiles of operands ahead, or what they are computed from. Sums are float32 in the target's order:
-// the bits are the same in every run, but differ from those of a CPU. All other products have square tiles, whose
-// slices of the contracted axis lie in shared memory.
+// the target copies tiles of operands ahead, or what they are computed from. Sums of floats are float32 in the target's
+// order: the bits are the same in every run, but differ from those of a CPU. All other products have square tiles,
+// whose slices of the contracted axis lie in shared memory.
 #include <algorithm>
 
 #include "compiler/lower/dot/dot.h"
@@ -72,8 +72,8 @@ void DotLowering::gpu_form() {
   const auto value = [&](const k::Index& i) { return trace.value(i.any(), {}); };
   const auto limit = [&](bool guarded, Value end, Value first) { return guarded ? b_.sub(end, first) : no_value; };
   kernels::Gemm g{batches(), rows, columns, k::Index(trace.any(k_)), tile};
+  g.sums = t_;
   if (is_tiled()) g.band = schedule_.staging.raster;
-  else g.sums = t_;
   if (d_.a == float32 && d_.numerics.tf32) g.precision = k::Precision::tf32;
   g.left = [&](const kernels::GemmOrigin& at, const k::Index& depth) {
     const Value r = value(at.row), k = value(depth);

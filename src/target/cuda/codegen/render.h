@@ -25,8 +25,11 @@ inline constexpr int64_t most_early_programs = 32768;
 struct Features {
   bool warpgroups = false;  // wgmma: sm_90a
   bool clusters = false;    // with distributed shared memory: sm_90 and later
+  bool float8 = false;      // products of 8-bit floats by warps: sm_89 and later
 };
-inline Features features_of(const Machine& machine) { return {machine.arch == "sm_90a", machine.has_clusters()}; }
+inline Features features_of(const Machine& machine) {
+  return {machine.arch == "sm_90a", machine.has_clusters(), machine.tensor_core_bytes(float8_e4m3) > 0};
+}
 
 /// Where an axis of a matrix ends, behind which all is zero: at a number, or at a symbol of the kernel. Neither: no box
 /// passes its end.

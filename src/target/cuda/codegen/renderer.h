@@ -92,6 +92,7 @@ class Renderer {
   /// The producer: a warpgroup, from which registers pass to the others; or a warp, where two programs share an SM.
   int threads_of_producer() const { return producer_ ? blocks_ > 1 ? 32 : 128 : 0; }
   bool passes_registers() const { return warpgroups_ * sets_ > 1 && blocks_ == 1; }
+  int64_t staged_bytes(const Uses& uses, const std::vector<const Inst*>& dots) const;
   bool registers_for_copies() const;
   void share_by_three();
   int threads_of_block() const { return threads_ * programs_ * sets_ + threads_of_producer(); }
@@ -389,6 +390,8 @@ class Renderer {
   void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
   std::string slot_of(const Inst& loop) const;
   void load_early(const Inst& loop, const std::string& step);
+  bool is_packed(Value v) const;
+  void copy_words(Value v, const std::string& to, const std::string& from);
   void begin_early(const Inst& loop);
   void next_early(const Inst& loop);
   // products/render_fragments.cpp

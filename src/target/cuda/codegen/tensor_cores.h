@@ -51,6 +51,7 @@ struct Operand {
   bool last = false;                   // no later product of the iteration reads what is copied ahead
   bool single = false;                 // it stands outside of loops, and has a stage of their ring for itself
   bool in_turns = false;               // each iteration makes it, and stages it in one of two spaces in turns
+  bool transposed = false;             // it lies in registers, and is staged with its axes exchanged
   int64_t offset = 0;                  // of its space among the stages, or in a stage
   int barrier = -1;                    // number of its mbarriers, where TMA copies it; and of its TensorMap
   int map = -1;

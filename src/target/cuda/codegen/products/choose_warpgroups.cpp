@@ -36,6 +36,7 @@ int64_t accumulators(const Uses& uses, const std::vector<const Inst*>& dots) {
   return most;
 }
 
+/// `elements`: of accumulators, and whatever else takes a register each.
 bool fit(const std::vector<const Inst*>& dots, int64_t elements, int groups) {
   const int64_t has = std::min(most_registers, registers_of_sm / (128 * groups));
   return elements / (128 * groups) + other_registers <= has &&
@@ -56,8 +57,8 @@ int64_t Operand::bytes() const {
                    : (lines * chunks() * 16 + 127) / 128 * 128;
 }
 
-/// Returns why warpgroups do not compute a dot; empty where they do. They read 16-bit operands in any order, others
-/// along the contracted axis alone.
+/// Returns why warpgroups do not compute a dot; empty where they do. They read 16-bit operands in any order and others
+/// along the contracted axis alone, which 8 bits are staged along.
 std::string Renderer::refusal_of_warpgroups(const Uses& uses, const Inst& dot) const {
   const Dtype operands = type(dot.args[0]).dtype;
   if (dot.type.dims[0] % rows_of_group != 0)
@@ -66,7 +67,7 @@ std::string Renderer::refusal_of_warpgroups(const Uses& uses, const Inst& dot) c
     return fmt::format("has {} columns, more than {}", dot.type.dims[1], most_columns);
   if (operands == float32 && dot.precision != kernel::DotPrecision::tf32)
     return dot.precision == kernel::DotPrecision::exact ? "multiplies float32 exactly" : "multiplies TF32 three times";
-  if (operands.size() == 2) return "";
+  if (operands.size() < 4) return "";
   for (const size_t side : {0, 1}) {
     const Operand x = operand_of(uses, products_.at(dot.results[0]), side);
     if (!x.load)
@@ -77,6 +78,17 @@ std::string Renderer::refusal_of_warpgroups(const Uses& uses, const Inst& dot) c
   return "";
 }
 
+/// Returns the bytes that an iteration loads into registers, one each, to stage them as operands.
+int64_t Renderer::staged_bytes(const Uses& uses, const std::vector<const Inst*>& dots) const {
+  int64_t out = 0;
+  for (const Inst* dot : dots)
+    for (const size_t side : {0, 1}) {
+      const Operand x = operand_of(uses, products_.at(dot->results[0]), side);
+      if (x.dtype.size() == 1 && !x.load) out += type(x.value).size();
+    }
+  return out;
+}
+
 /// Returns why warpgroups do not multiply the products of the kernel; empty where they do, and then sets their number.
 std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots) {
   if (!no_warpgroups_.empty()) return no_warpgroups_;
@@ -85,7 +97,7 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
   for (const Inst* dot : dots)
     if (const std::string why = refusal_of_warpgroups(uses, *dot); !why.empty())
       return fmt::format("dot %{} {}", dot->results[0], why);
-  const int64_t elements = accumulators(uses, dots);
+  const int64_t elements = accumulators(uses, dots) + staged_bytes(uses, dots);
   if (kernel_.launch.ping_pong == 1 && no_turns_.empty()) {
     if (fit(dots, elements, 1) && elements / 128 + other_registers <= most_of_three &&
         (kernel_.launch.warps == 0 || kernel_.launch.warps == 4)) {

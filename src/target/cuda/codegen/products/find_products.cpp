@@ -85,8 +85,9 @@ std::string Renderer::refusal(const Uses& uses, const Inst& dot) const {
   const bool exact = a.dtype == float32 && dot.precision == DotPrecision::exact;
   if (kernel_.launch.instruction == by_fma && !exact) return "the launch asks for it";
   if (dot.type.rank() != 2) return "it is a batch of products";
-  if (dot.type.dtype != float32) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
-  if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16 && !is_float8(a.dtype))
+  const bool bytes = a.dtype == int8 || a.dtype == uint8;
+  if (dot.type.dtype != float32 && !bytes) return fmt::format("it adds in {}", dtype_name(dot.type.dtype));
+  if (a.dtype != float32 && a.dtype != float16 && a.dtype != bfloat16 && !is_float8(a.dtype) && !bytes)
     return fmt::format("its operands are {}", dtype_name(a.dtype));
   const int64_t step = 32 / a.dtype.size();
   if (dot.type.dims[0] % 16 != 0 || dot.type.dims[1] % 16 != 0 || a.dims[1] % step != 0)
@@ -127,11 +128,11 @@ bool wants_rows(const Uses& uses, const std::vector<const Inst*>& dots) {
 
 }  // namespace
 
-/// Leaves products of 8-bit floats to fma: warps have none of them.
+/// Leaves products of 8-bit floats to fma, where warps have none of them.
 void Renderer::drop_float8(std::vector<const Inst*>& dots) {
   std::erase_if(dots, [&](const Inst* dot) {
     if (!is_float8(type(dot->args[0]).dtype)) return false;
-    note(*dot, "fma: warps multiply no 8-bit floats, and warpgroups do not as " + no_warpgroups_);
+    note(*dot, "fma: warps multiply 8-bit floats from sm_89 on, and warpgroups do not as " + no_warpgroups_);
     products_.erase(dot->results[0]);
     return true;
   });
@@ -142,7 +143,7 @@ void Renderer::choose_warps(const Uses& uses) {
   std::vector<const Inst*> dots;
   for (const auto& [result, product] : products_) dots.push_back(product.dot);
   no_warpgroups_ = choose_warpgroups(uses, dots);
-  if (warpgroups_ == 0) drop_float8(dots);
+  if (warpgroups_ == 0 && !features_.float8) drop_float8(dots);
   if (dots.empty()) return;
   if (warpgroups_ > 0) {
     threads_ = 128 * warpgroups_;
@@ -210,7 +211,8 @@ bool Renderer::copied_whole(const Uses& uses, const Inst& load, std::string& why
 /// Returns whether an instruction computes each element of its result from those at the same place.
 static bool is_elementwise(Op op) { return op == Op::scalar || op == Op::cast || op == Op::bitcast; }
 
-/// Returns what argument 0 or 1 of a product is made of.
+/// Returns what argument 0 or 1 of a product is made of. Tensor cores read 8 bits along the contracted axis alone:
+/// others pass registers, and are staged so.
 Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t argument) const {
   Operand out;
   out.value = product.dot->args[argument];
@@ -230,6 +232,12 @@ Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t ar
     out.load = maker;
     out.lines_last = maker->strides[1] != 1;
     if (out.lines_last) std::swap(out.lines, out.length), out.depth_inside = !out.depth_inside;
+  }
+  if (out.dtype.size() == 1 && !out.depth_inside) {
+    out.load = nullptr, out.lines_last = false, out.depth_inside = true;
+    out.lines = dims[0], out.length = dims[1];
+    out.transposed = (argument == 0) == turned;
+    if (out.transposed) std::swap(out.lines, out.length);
   }
   const int64_t chunks = out.length / out.per();
   out.padded = exact_;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "kernel/rules.h"
 #include "target/cuda/codegen/renderer.h"
+#include "target/cuda/codegen/text/wgmma.h"
 
 namespace weft::target::cuda {
 
@@ -101,12 +103,12 @@ void Renderer::convert_layout(Value result, Value from) {
   each_element(result, space + "[e]");
 }
 
-/// Writes a tile that lies in registers to shared memory, as lines of swizzled chunks.
+/// Writes a tile that lies in registers to shared memory, as lines of swizzled chunks: its rows, or its columns.
 void Renderer::stage(const Operand& x, const std::string& space) {
   const Layout s = layout_of(x.value);
   const int64_t columns = type(x.value).dims[1], per = x.per(), size = x.dtype.size();
   const std::string name = type_name(x.dtype);
-  const bool wide = s.flat() && s.vec == per && !s.ragged() && !s.repeated() && columns % per == 0;
+  const bool wide = s.flat() && s.vec == per && !s.ragged() && !s.repeated() && columns % per == 0 && !x.transposed;
   if (wide) {
     const std::string array = in_array(x.value, name, s.registers());
     open(fmt::format("EACH (int c = 0; c < {}; ++c)", s.registers() / s.vec));
@@ -115,14 +117,19 @@ void Renderer::stage(const Operand& x, const std::string& space) {
                     x.position(fmt::format("e / {}", columns), fmt::format("e % {} / {}", columns, per)), array));
     return close();
   }
+  // Of known bits of a thread's number most of an address is a constant, which else takes a register for each byte.
+  const bool known = x.transposed && std::has_single_bit(static_cast<unsigned>(threads_));
+  if (known) open(""), add("const int all = t;"), open(""), add(fmt::format("const int t = all & {};", threads_ - 1));
   open(fmt::format("EACH (int r = 0; r < {}; ++r)", s.registers()));
   if (s.held == Held::fragments) add(fmt::format("const int i = {}, j = {};", s.row("r"), s.column("r")));
   else add(fmt::format("const int e = {0}, i = e / {1}, j = e % {1};", s.element("r"), columns));
   const std::string owner = s.owner("r");
-  add(fmt::format("{}*({}*)(shared + ({} - shared_address(shared)) + {} + j % {} * {}) = {};",
+  const char *const line = x.transposed ? "j" : "i", *const along = x.transposed ? "i" : "j";
+  add(fmt::format("{}*({}*)(shared + ({} - shared_address(shared)) + {} + {} % {} * {}) = {};",
                   owner.empty() ? "" : fmt::format("if ({}) ", owner), name, space,
-                  x.position("i", fmt::format("j / {}", per)), per, size, at(x.value)));
+                  x.position(line, fmt::format("{} / {}", along, per)), along, per, size, at(x.value)));
   close();
+  if (known) close(), close();
 }
 
 /// Returns the text of the address of an operand's lines. A tile in registers is staged at byte `offset` of the
@@ -278,7 +285,7 @@ void Renderer::product(const Product& p) {
   const Value result = p.result();
   each(result, at(p.start()));
   const auto [a, b] = stage_operands(p, "");
-  const int64_t step = p.a.dtype == float32 ? 8 : 16, depth = type(p.dot->args[0]).dims[1];
+  const int64_t step = 32 / p.a.dtype.size(), depth = type(p.dot->args[0]).dims[1];
   open("");
   if (!a.empty()) add(fmt::format("const u32 a = {};", a));
   add(fmt::format("const u32 b = {};", b));
@@ -290,12 +297,12 @@ void Renderer::product(const Product& p) {
   const std::string accumulator = fmt::format("{} + (i * {} + j) * 4", fresh(result), columns);
   const std::string each_fragment =
       fmt::format("EACH (int i = 0; i < {}; ++i) EACH (int j = 0; j < {}; ++j) ", rows, columns);
-  const auto multiply = [&](const char* function, const char* x, const char* y) {
+  const auto multiply = [&](const std::string& function, const char* x, const char* y) {
     add(fmt::format("{0}{1}({2}, {3}[i], {4}[j / 2][j % 2 * 2], {4}[j / 2][j % 2 * 2 + 1]);", each_fragment, function,
                     accumulator, x, y));
   };
   if (p.a.dtype != float32) {
-    multiply(p.a.dtype == bfloat16 ? "mma_bf16" : "mma_f16", "x", "y");
+    multiply(fmt::format("mma_{}", operand_name(p.a.dtype)), "x", "y");
   } else {
     const bool three = p.dot->precision == kernel::DotPrecision::tf32x3;
     if (three) add(fmt::format("u32 xs[{}][4], ys[{}][4];", rows, columns / 2));

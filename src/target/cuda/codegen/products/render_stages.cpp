@@ -107,8 +107,11 @@ void Renderer::load_early(const Inst& loop, const std::string& step) {
     if (i.results.size() != 1 || std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) == ring.loads.end())
       continue;
     load(i);
-    add(fmt::format("EACH (int r = 0; r < {}; ++r) early{}[r] = {};", layout_of(i.results[0]).registers(), i.results[0],
-                    at(i.results[0])));
+    const std::string to = fmt::format("early{}", i.results[0]);
+    if (is_packed(i.results[0])) copy_words(i.results[0], to, fresh(i.results[0]));
+    else
+      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(i.results[0]).registers(), to,
+                      at(i.results[0])));
   }
   close();
   close();
@@ -116,10 +119,19 @@ void Renderer::load_early(const Inst& loop, const std::string& step) {
   shared_end_ = std::string::npos;
 }
 
+/// Returns whether what is loaded early stays in words of four elements: bytes would take a register each.
+bool Renderer::is_packed(Value v) const { return type(v).dtype.size() == 1 && layout_of(v).registers() % 4 == 0; }
+
+void Renderer::copy_words(Value v, const std::string& to, const std::string& from) {
+  add(fmt::format("EACH (int r = 0; r < {}; ++r) ((u32*){})[r] = ((const u32*){})[r];", layout_of(v).registers() / 4,
+                  to, from));
+}
+
 /// Begins the first loads of a loop.
 void Renderer::begin_early(const Inst& loop) {
   for (const Value v : early_.at(&loop).loads)
-    add(fmt::format("{} early{}[{}];", type_name(type(v).dtype), v, layout_of(v).registers()));
+    add(fmt::format("{}{} early{}[{}];", is_packed(v) ? "alignas(16) " : "", type_name(type(v).dtype), v,
+                    layout_of(v).registers()));
   load_early(loop, at(loop.args[0]));
 }
 
@@ -127,7 +139,9 @@ void Renderer::begin_early(const Inst& loop) {
 void Renderer::next_early(const Inst& loop) {
   for (const Value v : early_.at(&loop).loads) {
     declare(v);
-    add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = early{}[r];", layout_of(v).registers(), fresh(v), v));
+    const std::string from = fmt::format("early{}", v);
+    if (is_packed(v)) copy_words(v, fresh(v), from);
+    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", layout_of(v).registers(), fresh(v), from));
   }
   load_early(loop, fmt::format("{} + {}", fresh(loop.blocks[0].arguments[0]), at(loop.args[2])));
 }

@@ -36,19 +36,19 @@ Matrix matrix_of(const Operand& x) {
 
 /// Returns the type by which kernels choose a form of `wgmma`.
 std::string tag_of(const Wgmma& f) {
-  std::string operands = operand_name(f);
+  std::string operands = operand_name(f.operands);
   operands[0] = static_cast<char>(std::toupper(operands[0]));
   return fmt::format("Wgmma<{}, {}, {}, {}>", operands, f.columns, f.a_m_major, f.b_n_major);
 }
 
 /// Returns the definition of `wgmma` for one form.
 std::string definition_of(const Wgmma& f) {
-  const std::string guard = fmt::format("WGMMA_{}_{}_{}{}{}", operand_name(f), f.columns, f.a_in_registers ? "r" : "",
-                                        f.a_m_major ? 1 : 0, f.b_n_major ? 1 : 0);
+  const std::string guard = fmt::format("WGMMA_{}_{}_{}{}{}", operand_name(f.operands), f.columns,
+                                        f.a_in_registers ? "r" : "", f.a_m_major ? 1 : 0, f.b_n_major ? 1 : 0);
   return fmt::format(
       "#if defined(__CUDACC__) && !defined({0})\n#define {0}\n"
-      "FN void wgmma({1}, f32* c, {2} a, const u64 b, const int accumulate) {{\n{3}}}\n#endif\n",
-      guard, tag_of(f), f.a_in_registers ? "const u32*" : "const u64",
+      "FN void wgmma({1}, {2}* c, {3} a, const u64 b, const int accumulate) {{\n{4}}}\n#endif\n",
+      guard, tag_of(f), is_integer(f.operands) ? "i32" : "f32", f.a_in_registers ? "const u32*" : "const u64",
       wgmma_statement(f, [](int64_t r) { return fmt::format("c[{}]", r); }));
 }
 
@@ -79,7 +79,9 @@ void Renderer::product_by_warpgroups(const Product& p) {
   const auto is_single = [](const Product* q) { return q->a.single || q->b.single; };
   if (std::any_of(in_flight_.begin(), in_flight_.end(), is_single)) finish_products(in_flight_.size());
   const Value result = p.result(), c = p.start();
-  const bool from_zero = !p.sum && splat_[static_cast<size_t>(c)] && at(c) == literal(Number::of_real(0), float32);
+  const bool integers = is_integer(p.a.dtype), splat = splat_[static_cast<size_t>(c)],
+             from_zero =
+                 !p.sum && splat && at(c) == literal(integers ? Number::of_int(0) : Number::of_real(0), type(c).dtype);
   if (p.in_place) name(result, fresh(c));
   else if (from_zero) declare(result);
   else each(result, at(c));

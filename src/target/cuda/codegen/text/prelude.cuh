@@ -313,6 +313,10 @@ template <int Count>
 FN void wgmma_settle(f32* c) {
   EACH (int i = 0; i < Count; ++i) asm volatile("" : "+f"(c[i]) : : "memory");
 }
+template <int Count>
+FN void wgmma_settle(i32* c) {
+  EACH (int i = 0; i < Count; ++i) asm volatile("" : "+r"(c[i]) : : "memory");
+}
 // mbarriers: `count` threads and the bytes that copies bring end a phase; who waits for a phase of `parity` goes on
 // after it. TMA copies a box of a matrix into shared memory, whose bytes an mbarrier counts.
 struct alignas(128) TensorMap {
@@ -385,6 +389,8 @@ struct F16 {};
 struct Tf32 {};
 struct E4m3 {};
 struct E5m2 {};
+struct S8 {};
+struct U8 {};
 // A matrix in shared memory (PTX ISA, wgmma): where it begins, and in units of 16 bytes how far apart panels and groups
 // of eight lines are; lines of 128 (1), 64 (2) or 32 bytes (3), swizzled.
 FN u64 matrix_at(u32 at, u32 panels, u32 groups, u32 lines) {
@@ -420,6 +426,30 @@ FN void mma_tf32(f32* c, const u32* a, u32 b0, u32 b1) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+FN void mma_s8(i32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+FN void mma_u8(i32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+FN void mma_e4m3(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+FN void mma_e5m2(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
 
 // Copies of 4 and 8 bytes, and where an element lies whose buffer is swizzled.
 template <int Size>

@@ -1,4 +1,4 @@
-#include "compiler/region/float8_operands.h"
+#include "compiler/region/narrow_operands.h"
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,9 @@ using Axes = std::vector<int64_t>;
 
 class OperandTransposer : Rewriter {
  public:
-  OperandTransposer(Ir ir, const target::Target& target) : Rewriter(std::move(ir)), target_(target) {}
+  /// `libraries`: the target's are asked.
+  OperandTransposer(Ir ir, const target::Target& target, bool libraries)
+      : Rewriter(std::move(ir)), target_(target), libraries_(libraries) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
@@ -64,8 +66,9 @@ class OperandTransposer : Rewriter {
     return copy = add(std::move(kept));
   }
 
-  /// Returns whether the library takes the matmul if both operands lie with the contracted axes innermost.
-  bool answered(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
+  /// Returns the matmul with its operands' contracted axes innermost, or outermost.
+  kernel::DotDesc desc_of(const IrNode& node, const Axes& a_order, const Axes& b_order, bool a_innermost,
+                          bool b_innermost) const {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     kernel::DotDesc d;
     d.a = a.dtype, d.b = b.dtype, d.c = node.type.dtype;
@@ -74,21 +77,34 @@ class OperandTransposer : Rewriter {
     for (size_t k = 0; k < a_order.size(); ++k)
       (k + depth < a_order.size() ? d.m : d.k) *= a.shape[static_cast<size_t>(a_order[k])].bound();
     for (size_t k = 0; k + depth < b_order.size(); ++k) d.n *= b.shape[static_cast<size_t>(b_order[k])].bound();
-    d.a_m = d.b_n = d.k, d.a_k = d.b_k = 1, d.c_m = d.n, d.c_n = 1;
-    return target_.library(d) != nullptr;
+    d.a_m = a_innermost ? d.k : 1, d.a_k = a_innermost ? 1 : d.m;
+    d.b_n = b_innermost ? d.k : 1, d.b_k = b_innermost ? 1 : d.n;
+    d.c_m = d.n, d.c_n = 1;
+    return d;
   }
 
-  /// Adds a matmul, with transposed copies of its operands if it is one of 8-bit floats that the library then takes.
+  /// Returns whether transposed copies of operands are worth it: a library takes the matmul then and not before, or
+  /// tensor cores multiply it, by a kernel for operands of one dtype.
+  bool helps(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
+    const kernel::DotDesc now = desc_of(node, a_order, b_order, lies(node.inputs[0], a_order),
+                                        lies(node.inputs[1], b_order)),
+                          then = desc_of(node, a_order, b_order, true, true);
+    if (libraries_ && target_.library(now)) return false;
+    if (libraries_ && target_.library(then)) return true;
+    return now.a == now.b && now.m > 1 && now.n > 1 && target_.machine().tensor_core_bytes(now.a) > 0;
+  }
+
+  /// Adds a matmul, with transposed copies of its operands if it is one of 8 bits that these help.
   NodeId dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) {
       return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); });
     };
-    if (!is_float8(a.dtype) || !is_float8(b.dtype) || !node.attrs->batch.empty() || !is_static(a.shape) ||
+    if (a.dtype.size() != 1 || b.dtype.size() != 1 || !node.attrs->batch.empty() || !is_static(a.shape) ||
         !is_static(b.shape))
       return add(std::move(node));
     const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
-    if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !answered(node, a_order, b_order))
+    if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !helps(node, a_order, b_order))
       return add(std::move(node));
     graph::Attrs& attrs = node.attrs.edit();
     side(node.inputs[0], a_order, attrs.axes);
@@ -105,18 +121,18 @@ class OperandTransposer : Rewriter {
   }
 
   const target::Target& target_;
+  const bool libraries_;
   std::map<std::pair<NodeId, Axes>, NodeId> transposed_;
 };
 
 }  // namespace
 
-Ir transpose_float8_operands(Ir ir, const target::Target& target, const Policy& policy) {
-  if (!policy.libraries || !target::libraries_enabled()) return ir;
+Ir transpose_narrow_operands(Ir ir, const target::Target& target, const Policy& policy) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
-    return n.op == Op::dot && is_float8(ir[n.inputs[0]].type.dtype);
+    return n.op == Op::dot && ir[n.inputs[0]].type.dtype.size() == 1;
   });
   if (!any) return ir;
-  return OperandTransposer(std::move(ir), target).run();
+  return OperandTransposer(std::move(ir), target, policy.libraries && target::libraries_enabled()).run();
 }
 
 }  // namespace weft::compiler

@@ -29,10 +29,12 @@ const std::vector<LibraryKernel>& library_kernels();
 
 // A family of them each.
 std::vector<LibraryKernel> attention_kernels();
+std::vector<LibraryKernel> decode_kernels();
 std::vector<LibraryKernel> gpu_product_kernels();
 std::vector<LibraryKernel> cpu_product_kernels();
 
-/// Returns a kernel as a function of arrays of these types, one for each parameter. What it writes it writes whole.
+/// Returns a kernel as a function of arrays of these types, one for each parameter. What it writes and does not read it
+/// writes whole.
 /// `products`: the operations that its products need, of which loops of unknown bounds and edges of tiles tell nothing.
 SharedProgram on_arrays(kernel::Kernel kernel, int64_t programs, const std::vector<graph::Type>& types,
                         double products);

@@ -117,7 +117,10 @@ struct Definition {
   std::function<Grid(std::span<const AnyRef>, const void* config)> grid = {};
   std::function<std::vector<Shape>(const std::vector<array>&, const void* config)> outputs = {};
   Tuning tuning = {};
+  std::vector<std::vector<int>> factors = {};  // by array and axis, -1: whole; none: they follow from the body
 };
+/// Returns the factors that a rule names.
+WEFT_API std::vector<std::vector<int>> sharding_of(const Definition& d, std::string_view rule);
 
 /// A definition with the programs that were traced of it. Copies share them.
 class WEFT_API Traced {
@@ -235,6 +238,14 @@ class KernelFunction {
   }
   /// Returns the same by the text of the steps.
   KernelFunction schedule(std::string_view steps) const { return schedule(weft::schedule::parse(steps)); }
+
+  /// Returns the kernel with a rule by which devices may divide its arrays: a name for each axis of arguments and
+  /// results, as in "m k, k n -> m n". Axes of one name are divided together, "-" stays whole, and over a name that no
+  /// result has, results are added up. Without, the rule follows from what programs load and store (docs/kernels.md).
+  /// Throws std::invalid_argument "[kernel NAME] sharding: …".
+  KernelFunction sharding(std::string_view rule) const {
+    return with([&](detail::Definition& d) { d.factors = detail::sharding_of(d, rule); });
+  }
 
   /// Returns the kernel with configurations of which the compiler chooses the fastest for each call's shapes, by
   /// measurement, when the call is first compiled (docs/kernels.md). The first one is what all others must compute too,

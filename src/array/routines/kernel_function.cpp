@@ -185,7 +185,7 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
   std::vector<Strides> strides;
   for (const Shape& shape : shapes) strides.push_back(row_major_strides(shape));
   Program program = program_for(d, shapes, strides, config);
-  auto node = graph_program(program);
+  auto node = graph_program(program, d.factors);
   return {std::move(shapes), config, std::move(program), std::move(node)};
 }
 

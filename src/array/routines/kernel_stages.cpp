@@ -51,7 +51,8 @@ std::string stage_text(const graph::KernelProgram& program, std::string_view sta
   throw_invalid("kernel " + program.kernel.name, fmt::format("there is no stage {}: known are {}", stage, known));
 }
 
-std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program) {
+std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program,
+                                                          std::vector<std::vector<int>> factors) {
   graph::KernelProgram out{program.data().kernel, {}, program.programs(), program.data().count, program.symbols()};
   for (const k::Param& p : program.params()) {
     const graph::KernelUse use = p.use == k::Use::in    ? graph::KernelUse::in
@@ -62,6 +63,7 @@ std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& prog
       if (p.symbols[axis]) shape[axis] = p.symbols[axis];
     out.arrays.push_back({use, {std::move(shape), p.dtype}});
   }
+  out.factors = std::move(factors);
   return graph::kernel_program(std::move(out));
 }
 

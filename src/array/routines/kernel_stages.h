@@ -25,7 +25,8 @@ std::string usual_arch();
 /// Returns a kernel at a stage, as k::show.
 std::string stage_text(const graph::KernelProgram& program, std::string_view stage, const std::string& machine);
 /// Returns a traced program as the graph has it.
-std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program);
+std::shared_ptr<const graph::KernelProgram> graph_program(const k::Program& program,
+                                                          std::vector<std::vector<int>> factors = {});
 
 /// Returns a program of the graph as one that was traced.
 k::Program traced_program(const graph::KernelProgram& program);

@@ -88,6 +88,8 @@ std::string schedules_text(const LowerContext& cx, const IndexedVector<GroupId, 
                   ? "# tiles that are transposed in registers"
                   : to_string(steps_of_rows(variants[g].schedule, cx.ir, cx.grouping, group, cx.target));
     }
+    if (group.kind == Group::Kind::call && group.call.kernel)
+      text = "sharding " + graph::factors_text(*group.call.kernel);
     out += fmt::format("group {} {} %{}: {}\n", g, what(group.kind), group.roots[0].node, text.empty() ? "-" : text);
   }
   return out;

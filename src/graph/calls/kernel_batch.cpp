@@ -7,6 +7,7 @@
 //                                        %3 = mul %1 size of p0
 //                                        %4 = add %2 %3
 //                                        %5 = load p0[%4] …
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -144,8 +145,15 @@ std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& progra
   if (program.count) out.count = kernel::Length::apply(ScalarOp::mul, kernel::Length::number(extent), program.count);
   if (program.tuning) out.tuning = batched_tuning(*program.tuning, extent, batched);
   kernel::verify(out.kernel);
-  for (size_t k = 0; k < batched.size(); ++k)
-    if (batched[k]) out.arrays[k].type.shape = prepend(extent, program.arrays[k].type.shape);
+  out.factors = program.factors;
+  int batch = 0;  // its factor
+  for (const std::vector<int>& axes : out.factors)
+    for (const int factor : axes) batch = std::max(batch, factor + 1);
+  for (size_t k = 0; k < batched.size(); ++k) {
+    if (!batched[k]) continue;
+    out.arrays[k].type.shape = prepend(extent, program.arrays[k].type.shape);
+    if (!out.factors.empty()) out.factors[k].insert(out.factors[k].begin(), batch);
+  }
   return kernel_program(std::move(out));
 }
 

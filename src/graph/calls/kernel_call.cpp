@@ -13,6 +13,7 @@
 #include "graph/calls/kernel_tuning.h"
 #include "graph/rows.h"
 #include "kernel/checked_memory.h"
+#include "kernel/derive/sharding.h"
 #include "kernel/interpret.h"
 #include "kernel/op_info.h"
 
@@ -94,6 +95,8 @@ Digest key_of(const KernelProgram& program) {
   for (const Symbol* s : program.symbols) h.text(s->name).number(s->bound);
   h.text(program.count.to_string());
   if (program.tuning) h.digest(program.tuning->key);
+  for (const std::vector<int>& axes : program.factors)
+    for (const int factor : axes) h.number(factor);
   return h.finish();
 }
 
@@ -159,11 +162,14 @@ std::vector<HostTensor> kernel_reference(const Attrs& attrs, std::span<const Hos
   return out;
 }
 
-/// Every axis stays whole: what a program reads is its own affair.
-Factors kernel_factors(const Attrs&, TypeSpan in, TypeSpan out) {
+Factors kernel_factors(const Attrs& attrs, TypeSpan, TypeSpan) {
+  const KernelProgram& program = program_of(attrs);
+  const std::vector<std::vector<int>> all = factors_of(program);
   Factors f;
-  for (const Type& t : in) f.inputs.emplace_back(t.shape.size(), -1);
-  for (const Type& t : out) f.outputs.emplace_back(t.shape.size(), -1);
+  for (size_t k = 0; k < all.size(); ++k) {
+    if (is_input(program.arrays[k])) f.inputs.push_back(all[k]);
+    if (is_result(program.arrays[k])) f.outputs.push_back(all[k]);
+  }
   return f;
 }
 
@@ -188,6 +194,29 @@ std::shared_ptr<const KernelProgram> kernel_program(KernelProgram program) {
   program.where = line_of(program.kernel);
   program.key = key_of(program);
   return std::make_shared<const KernelProgram>(std::move(program));
+}
+
+std::vector<std::vector<int>> factors_of(const KernelProgram& program) {
+  if (!program.factors.empty()) return program.factors;
+  std::vector<std::vector<int64_t>> dims;
+  for (const KernelArray& a : program.arrays) dims.push_back(bounds(a.type.shape));
+  return kernel::array_factors(program.kernel, dims, program.grid, !program.count, bounds_of(program)).of_axes;
+}
+
+std::string factors_text(const KernelProgram& program) {
+  const std::vector<std::vector<int>> all = factors_of(program);
+  std::string inputs, results;
+  for (size_t k = 0; k < all.size(); ++k) {
+    std::vector<std::string> axes;
+    for (const int factor : all[k])
+      axes.push_back(factor < 0    ? "-"
+                     : factor < 26 ? std::string(1, static_cast<char>('a' + factor))
+                                   : fmt::format("f{}", factor));
+    const std::string text = fmt::format("[{}]", fmt::join(axes, " "));
+    if (is_input(program.arrays[k])) inputs += (inputs.empty() ? "" : ", ") + text;
+    if (is_result(program.arrays[k])) results += (results.empty() ? "" : ", ") + text;
+  }
+  return inputs + " -> " + results;
 }
 
 std::vector<int64_t> bounds_of(const KernelProgram& program) {

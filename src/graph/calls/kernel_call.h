@@ -39,6 +39,8 @@ struct KernelProgram {
   std::vector<const Symbol*> symbols = {};  // of the kernel, in its order
   // The configurations that it is one of (graph/calls/kernel_tuning.h); null: there is nothing to choose.
   std::shared_ptr<const KernelTuning> tuning = {};
+  // By array and axis, as Factors has them, where the user gives them; none: they follow from the kernel.
+  std::vector<std::vector<int>> factors = {};
   // The members below are set by kernel_program.
   KernelWork work = {};
   std::string where = {};  // the user's first line: "softmax.cpp:31"
@@ -65,6 +67,12 @@ std::shared_ptr<const KernelProgram> batched_program(const KernelProgram& progra
 /// for a body that has no derivative.
 Values kernel_cotangents(const Node& node, std::span<const Value> inputs, std::span<const Value> cotangents);
 Values kernel_tangents(const Node& node, std::span<const Value> inputs, std::span<const Value> tangents);
+
+/// Returns for each array and axis the factor by which devices may divide it, -1 where it stays whole: those that are
+/// given, or those of the kernel's index maps.
+std::vector<std::vector<int>> factors_of(const KernelProgram& program);
+/// Returns them as text: "[a b], [b] -> [a b]"; "-" for an axis that stays whole.
+std::string factors_text(const KernelProgram& program);
 
 /// Returns the largest values of the symbols of a program.
 std::vector<int64_t> bounds_of(const KernelProgram& program);

@@ -375,13 +375,58 @@ Footprint Footprints::of(Ref ref, const Dims& dims, Which which) const {
   return along(ref, {elements}, which);
 }
 
-Footprint Footprints::along(Ref ref, const Dims& dims, Which which) const {
-  std::vector<const Access*> accesses;
+std::vector<const Footprints::Access*> Footprints::accesses_of(Ref ref, Which which) const {
+  std::vector<const Access*> out;
   if (const auto found = accesses_.find(ref); found != accesses_.end())
     for (const Access& a : found->second) {
       const bool reads = info(a.inst->op).access == kernel::Access::reads;
-      if (which == Which::both || reads == (which == Which::loads)) accesses.push_back(&a);
+      if (which == Which::both || reads == (which == Which::loads)) out.push_back(&a);
     }
+  return out;
+}
+
+/// Returns whether an access touches, at each value of the digit, elements of its block of the axis alone.
+bool Footprints::stays_in_block(const Access& access, const std::vector<Coordinate>& at,
+                                const Division& division) const {
+  const auto overlaps = [&](const Atom& a) {
+    return !a.loop && a.behind < division.digit.behind * division.digit.extent &&
+           division.digit.behind < a.behind * a.extent;
+  };
+  for (size_t axis = 0; axis < at.size(); ++axis)
+    for (const auto& [atom, by] : at[axis].position.atoms)
+      if (overlaps(atom) && !(axis == division.axis && atom == division.digit && by == division.block)) return false;
+  const Affine& position = at[division.axis].position;
+  if (!position.atoms.contains(division.digit)) return false;
+  int64_t low = position.constant, high = low;
+  const auto span = [&](int64_t by, int64_t extent) { (by < 0 ? low : high) += by * (extent - 1); };
+  for (const auto& [atom, by] : position.atoms)
+    if (!(atom == division.digit)) span(by, atom.extent);
+  const Dims& lanes = dims_of(*access.inst);
+  for (size_t j = 0; j < lanes.size(); ++j) span(position.lanes[j], lanes[j]);
+  return low >= 0 && high < division.block;
+}
+
+std::vector<Footprints::Division> Footprints::divisions(Ref ref, const Dims& dims, Which which) const {
+  const std::vector<const Access*> accesses = accesses_of(ref, which);
+  std::vector<std::vector<Coordinate>> at;
+  for (const Access* a : accesses) {
+    std::optional<std::vector<Coordinate>> c = coordinates(*a, dims);
+    if (!c) return {};
+    at.push_back(std::move(*c));
+  }
+  std::vector<Division> out;
+  for (size_t axis = 0; !at.empty() && axis < dims.size(); ++axis)
+    for (const auto& [atom, by] : at[0][axis].position.atoms) {
+      const Division d{atom, axis, by};
+      bool divides = !atom.loop && by > 0;
+      for (size_t n = 0; divides && n < at.size(); ++n) divides = stays_in_block(*accesses[n], at[n], d);
+      if (divides) out.push_back(d);
+    }
+  return out;
+}
+
+Footprint Footprints::along(Ref ref, const Dims& dims, Which which) const {
+  const std::vector<const Access*> accesses = accesses_of(ref, which);
   if (accesses.empty()) return {true, true, false};
   std::vector<std::vector<Coordinate>> at;
   for (const Access* a : accesses) {

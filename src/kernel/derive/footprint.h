@@ -54,6 +54,16 @@ class Footprints {
   enum class Which : uint8_t { loads, stores, both };
   Footprint of(Ref ref, const std::vector<int64_t>& dims, Which which) const;
 
+  /// A digit of the program's number whose values have a block of the axis each: what these programs touch of the array
+  /// lies in it, wherever else they touch.
+  struct Division {
+    Atom digit;
+    size_t axis;
+    int64_t block;
+  };
+  /// Returns the digits that divide an array; none where something that is touched is not known.
+  std::vector<Division> divisions(Ref ref, const std::vector<int64_t>& dims, Which which) const;
+
  private:
   struct Access {
     const Inst* inst;
@@ -67,6 +77,8 @@ class Footprints {
   };
 
   Footprint along(Ref ref, const std::vector<int64_t>& dims, Which which) const;
+  std::vector<const Access*> accesses_of(Ref ref, Which which) const;
+  bool stays_in_block(const Access& access, const std::vector<Coordinate>& at, const Division& division) const;
   void block(const Block& b, std::vector<const Inst*>& loops, bool conditional);
   void learn(const Inst& inst);
   void enter(const Inst& loop);

@@ -11,7 +11,9 @@ namespace weft::kernel {
 
 FiberRunner::FiberRunner(const Kernel& kernel, std::span<const HostBuffer> buffers, uint64_t seed)
     : kernel_(kernel), memory_(kernel, buffers), values_(kernel.types.size()), random_(seed) {
-  if (has_op(kernel.body, is_asynchronous)) orders_ = std::make_unique<Orders>(kernel, memory_);
+  const bool parallel =
+      std::any_of(kernel.body.insts.begin(), kernel.body.insts.end(), [](const Inst& i) { return i.parallel; });
+  if (parallel || has_op(kernel.body, is_asynchronous)) orders_ = std::make_unique<Orders>(kernel, memory_);
 }
 
 void FiberRunner::begin(int64_t program) {
@@ -20,7 +22,7 @@ void FiberRunner::begin(int64_t program) {
   if (observer_) std::fill(values_.begin(), values_.end(), TileValue());  // what another program computed
   if (orders_) orders_->begin();
   fibers_.clear();
-  fibers_.push_back({0, {{&kernel_.body}}});
+  fibers_.push_back({0, 0, {{&kernel_.body}}});
 }
 
 void FiberRunner::run(int64_t program) {
@@ -55,7 +57,7 @@ void FiberRunner::fail(const Inst* inst, const MemoryFault& fault) const {
 
 /// Runs a fiber until it ends (true), or waits for others or gives way to them (false).
 bool FiberRunner::go(Fiber& fiber) {
-  agent_ = fiber.agent;
+  agent_ = fiber.iteration > 0 ? fiber.iteration : fiber.agent;
   now_ = &fiber;
   while (!fiber.frames.empty()) {
     Frame& top = fiber.frames.back();
@@ -129,6 +131,7 @@ void FiberRunner::leave(Fiber& fiber) {
 void FiberRunner::begin_loop(Fiber& fiber, const Inst& inst) {
   Frame frame{&inst.blocks[0], &inst, 0, whole(inst.args[0]), whole(inst.args[1]), whole(inst.args[2])};
   if (frame.by <= 0) throw MemoryFault(fmt::format("the step is {}: it must be positive", frame.by));
+  if (inst.parallel) orders_->fork(static_cast<size_t>(frame.hi), Orders::Kind::iterations);
   iterate(fiber, frame, copies(std::span(inst.args).subspan(3)), frame.i < frame.hi);
 }
 
@@ -139,10 +142,16 @@ void FiberRunner::next_iteration(Fiber& fiber, Frame frame, std::vector<TileValu
 }
 
 void FiberRunner::iterate(Fiber& fiber, const Frame& frame, std::vector<TileValue> carried, bool goes_on) {
+  const bool parallel = frame.owner->parallel;
+  if (!goes_on && parallel) {
+    orders_->join();
+    fiber.iteration = 0, agent_ = fiber.agent;
+  }
   if (!goes_on) return define(frame.owner->results, std::move(carried));
   const std::span<const Value> arguments(frame.block->arguments);
   // The last of parallel iterations comes first: one that reads what those before it store finds nothing there.
-  const int64_t number = frame.owner->parallel ? frame.hi - 1 - frame.i : frame.i;
+  const int64_t number = parallel ? frame.hi - 1 - frame.i : frame.i;
+  if (parallel) agent_ = fiber.iteration = static_cast<Agent>(number) + 1;
   values_[static_cast<size_t>(arguments[0])] = {Number::of_int(number)};
   define(arguments.subspan(1), std::move(carried));
   fiber.frames.push_back(frame);
@@ -151,7 +160,7 @@ void FiberRunner::iterate(Fiber& fiber, const Frame& frame, std::vector<TileValu
 /// Begins the roles of a program, which goes on behind them.
 void FiberRunner::roles(const Inst& inst) {
   orders_->fork(inst.blocks.size());
-  for (const Block& b : inst.blocks) fibers_.push_back({fibers_.size(), {{&b}}});
+  for (const Block& b : inst.blocks) fibers_.push_back({fibers_.size(), 0, {{&b}}});
 }
 
 /// Lets the roles of a program go on, in a random order. False: none of them can.

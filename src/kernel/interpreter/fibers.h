@@ -32,6 +32,7 @@ bool has_op(const Block& b, const Is& is) {
 /// What runs by itself: a program, or one of its roles.
 struct Fiber {
   Agent agent = 0;
+  Agent iteration = 0;  // of a parallel loop, from 1 on
   std::vector<Frame> frames = {};
 };
 
@@ -106,7 +107,7 @@ class FiberRunner {
   const Kernel& kernel_;
   CheckedMemory memory_;
   std::vector<Tile> values_;
-  std::unique_ptr<Orders> orders_;  // of a kernel that works asynchronously
+  std::unique_ptr<Orders> orders_;  // of a kernel that works asynchronously, or has parallel iterations
   Agent agent_ = 0;                 // that runs
   int64_t program_ = 0;
   Observer* observer_ = nullptr;

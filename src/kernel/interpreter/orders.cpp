@@ -22,7 +22,8 @@ void Orders::merge(Clock& into, const Clock& from) {
   for (size_t k = 0; k < from.size(); ++k) into[k] = std::max(into[k], from[k]);
 }
 
-void Orders::fork(size_t count) {
+void Orders::fork(size_t count, Kind kind) {
+  kind_ = kind;
   for (Clock& c : clocks_) c.resize(std::max(c.size(), count + 1), 0);
   clocks_.resize(std::max(clocks_.size(), count + 1), Clock(count + 1, 0));
   groups_.resize(clocks_.size());
@@ -69,8 +70,11 @@ std::vector<Orders::Element>* Orders::elements(Ref ref) {
 
 void Orders::check_order(const Touch& other, Agent agent, int64_t index, const char* does, const char* did) const {
   if (other.time == 0 || before(other, agent)) return;
-  throw MemoryFault(fmt::format("race: {} {} element {}, which {} {} at {} at the same time: let a barrier order them",
-                                name(agent), does, index, name(other.agent), did, where(*other.inst)));
+  throw MemoryFault(fmt::format("race: {} {} element {}, which {} {} at {} at the same time: {}", doer(agent), does,
+                                index, doer(other.agent), did, where(*other.inst),
+                                kind_ == Kind::roles
+                                    ? "let a barrier order them"
+                                    : "let each iteration touch elements of its own, or store nothing"));
 }
 
 void Orders::read(Agent agent, const Inst& inst, Ref ref, int64_t index) {

@@ -1,6 +1,7 @@
 #pragma once
-// What happens before what within a program that copies asynchronously or has roles: vector clocks, barriers, and
-// copies under way. The interpreter asks it at every access of memory that such work may touch. Throws MemoryFault.
+// What happens before what within a program that copies asynchronously, has roles or parallel iterations: vector
+// clocks, barriers, and copies under way. The interpreter asks it at every access of memory that such work may touch.
+// Throws MemoryFault.
 #include <functional>
 #include <map>
 #include <span>
@@ -12,7 +13,7 @@
 
 namespace weft::kernel {
 
-/// What one after the other does: the program (0), or one of its roles (1, 2, …).
+/// What one after the other does: the program (0), or one of its roles or iterations (1, 2, …).
 using Agent = size_t;
 
 /// A copy under way: elements of a parameter, each to an element of a local buffer; -1: `other`.
@@ -32,8 +33,9 @@ class Orders {
 
   /// Begins a program: barriers are in phase 0, nothing is under way.
   void begin();
-  /// Begins roles 1 … count, after all that the program did; ends them.
-  void fork(size_t count);
+  /// Begins roles 1 … count, or iterations of a parallel loop, after all that the program did; ends them.
+  enum class Kind : uint8_t { roles, iterations };
+  void fork(size_t count, Kind kind = Kind::roles);
   void join();
   /// Throws where a copy of the program was never waited for.
   void finish() const;
@@ -83,6 +85,9 @@ class Orders {
   static void merge(Clock& into, const Clock& from);
   void complete(const CopyUnderWay& copy, const Touch& by);
   Barrier& barrier(Ref barriers, int64_t index);
+  std::string doer(Agent agent) const {
+    return agent > 0 && kind_ == Kind::iterations ? "iteration " + std::to_string(agent - 1) : name(agent);
+  }
   void check_order(const Touch& other, Agent agent, int64_t index, const char* does, const char* did) const;
 
   const Kernel& kernel_;
@@ -91,6 +96,7 @@ class Orders {
   std::map<Ref, std::vector<Element>> touched_;
   std::map<std::pair<Ref, int64_t>, Barrier> barriers_;
   std::vector<Groups> groups_;
+  Kind kind_ = Kind::roles;  // that were begun last
 };
 
 }  // namespace weft::kernel

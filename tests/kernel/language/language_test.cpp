@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -331,21 +333,32 @@ TEST_CASE("parallel iterations leave behind the loop what they stored in scratch
   }
 }
 
-TEST_CASE("the interpreter begins with the last of parallel iterations: none finds what those before it store") {
-  const auto program = k::trace("running", {in({4, 8}), out({4})}, {1}, [](std::span<const k::AnyRef> r) {
-    const auto kept = k::scratch<float>({4});
-    k::parallel(4, [&](const k::Index& i) {
-      const auto before = kept(k::maximum(i - 1, 0)).load();
-      kept(i) = k::where(i == 0, 0.0, before) + k::sum(from<float, 2>(r[0])(i, k::all).load(), 0);
+TEST_CASE("the interpreter reports what two parallel iterations touch, one of which stores it") {
+  using Body = std::function<void(const k::Ref<float, 1>& near, const k::Out<float, 1>& y, const k::Index& i)>;
+  const auto why = [](const Body& iteration) {
+    const auto program = k::trace("iterations", {out({4})}, {1}, [&](std::span<const k::AnyRef> r) {
+      const auto near = k::scratch<float>({4});
+      k::parallel(4, [&](const k::Index& i) { iteration(near, to<float, 1>(r[0]), i); });
     });
-    to<float, 1>(r[1])(k::all) = kept(k::all);
+    std::vector<float> y(4);
+    void* const arrays[] = {y.data()};
+    try {
+      program.interpret(arrays);
+    } catch (const std::runtime_error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(why([](const auto&, const auto& y, const auto& i) { y(i) = 1.0f; }) == "");
+  const std::string stored = why([](const auto&, const auto& y, const auto& i) { y(k::floordiv(i, 2)) = 1.0f; });
+  CHECK_MESSAGE(stored.find("race: iteration 2 writes element 1, which iteration 3 writes at ") != std::string::npos,
+                stored);
+  const std::string read = why([](const auto& near, const auto& y, const auto& i) {
+    const auto before = near(k::maximum(i - 1, 0)).load();
+    near(i) = before, y(i) = before;
   });
-  auto x = normal(32, 22);
-  std::vector<float> y(4);
-  void* const arrays[] = {x.data(), y.data()};
-  program.interpret(arrays);
-  CHECK(!std::isnan(y[0]));
-  for (size_t i = 1; i < 4; ++i) CHECK(std::isnan(y[i]));
+  CHECK_MESSAGE(read.find("race: iteration 2 writes element 2, which iteration 3 reads at ") != std::string::npos,
+                read);
 }
 
 TEST_CASE("a condition without variables, and with nothing to do otherwise, is a `when`") {

@@ -92,7 +92,9 @@ LibraryKernel decode_kernel(const std::string& name, const std::string& summary,
             const k::Program made = arrays.traced();
             std::vector<graph::Type> types;
             for (const k::Param& p : arrays.params) types.push_back({{p.dims[0]}, p.dtype});
-            const double pairs = form == DecodeForm::join ? 0 : static_cast<double>(e.batch * e.heads * e.keys);
+            // How many keys the last form sees is a number of the arguments: its products are not known.
+            const bool all_keys = form == DecodeForm::whole || form == DecodeForm::split;
+            const double pairs = all_keys ? static_cast<double>(e.batch * e.heads * e.keys) : 0;
             return on_arrays(made.data().kernel, made.programs(), types, 4 * pairs * static_cast<double>(e.width));
           }};
 }

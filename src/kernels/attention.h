@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "target/machine.h"
 #include "weft/kernel.h"
 #include "weft/shape.h"
 
@@ -72,6 +73,8 @@ struct AttentionLimits {
   bool warpgroups = false;
   int64_t cores = 0;
 };
+/// Returns those of programs on a machine.
+AttentionLimits attention_limits(const target::Machine& machine);
 
 /// Rows that a program, and an iteration of its loop, take. `keys_first`: tiles of scores are [keys, queries]. CPUs
 /// have what a loop keeps in columns: it is packed once, and the forward kernel's softmax works across rows.
@@ -91,6 +94,8 @@ bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const Atten
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits);
 /// Returns the blocks of dK and dV; of queries 0 where the sums of both do not fit into registers together.
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv);
+/// Returns whether programs of the derivative have registers and shared memory for their blocks, dK and dV together.
+bool backward_fits(const Attention& a, const AttentionLimits& limits);
 
 /// A kernel, and the buffer of each of its parameters.
 struct AttentionKernel {

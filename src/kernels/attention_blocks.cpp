@@ -82,7 +82,23 @@ void order(const Attention& a, AttentionBlocks& blocks, int64_t rows, const Dim&
   blocks.longest_first = hides && (!is_short || blocks.persistent);
 }
 
+/// What programs of dQ, and of dK and dV, hold.
+Footprint queries_footprint(const Attention& a) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  return {.sums = w, .scores = 2, .stays = w + v, .copied = w + v};
+}
+Footprint keys_footprint(const Attention& a, bool dk, bool dv) {
+  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
+  return {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v};
+}
+
 }  // namespace
+
+AttentionLimits attention_limits(const target::Machine& machine) {
+  return {.shared_bytes = machine.shared_bytes,
+          .warpgroups = machine.arch == "sm_90a",
+          .cores = machine.simt ? 0 : machine.processors};
+}
 
 AttentionBlocks scheduled(const Attention& a, AttentionBlocks blocks, const AttentionLimits& limits) {
   if (!limits.warpgroups || a.dtype.size() != 2) return blocks;
@@ -108,23 +124,23 @@ bool forward_fits(const Attention& a, const AttentionBlocks& blocks, const Atten
 }
 
 AttentionBlocks queries_blocks(const Attention& a, const AttentionLimits& limits) {
-  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
-  const auto [rows, step] =
-      largest(a, limits, a.queries.bound(), {.sums = w, .scores = 2, .stays = w + v, .copied = w + v});
+  const auto [rows, step] = largest(a, limits, a.queries.bound(), queries_footprint(a));
   AttentionBlocks out = rows > 0 ? AttentionBlocks{rows, step, limits.cores > 0} : AttentionBlocks{32, 32};
   if (limits.warpgroups) order(a, out, out.queries, a.keys, out.keys);
   return out;
 }
 
 AttentionBlocks keys_blocks(const Attention& a, const AttentionLimits& limits, bool dk, bool dv) {
-  const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
-  const auto [rows, step] =
-      largest(a, limits, a.keys.bound(),
-              {.sums = (dk ? w : 0) + (dv ? v : 0), .scores = dk ? 2 : 1, .stays = w + (dk ? v : 0), .copied = w + v});
+  const auto [rows, step] = largest(a, limits, a.keys.bound(), keys_footprint(a, dk, dv));
   if (rows == 0) return dk && dv ? AttentionBlocks{0, 0, true} : AttentionBlocks{32, 32, true};
   AttentionBlocks out{step, rows, limits.cores == 0};
   if (limits.warpgroups) order(a, out, rows, a.queries, step);
   return out;
+}
+
+bool backward_fits(const Attention& a, const AttentionLimits& limits) {
+  return largest(a, limits, a.queries.bound(), queries_footprint(a)).first > 0 &&
+         largest(a, limits, a.keys.bound(), keys_footprint(a, true, true)).first > 0;
 }
 
 }  // namespace weft::kernels

@@ -135,6 +135,22 @@ bool may_hide_rows(const Attention& a) { return a.mask || a.score.value || a.bef
 
 bool ends_within(const Dim& rows, int64_t block) { return !rows.is_static() || rows.bound() % block != 0; }
 
+ScoreFunction soft_cap(double cap) {
+  return {[cap](const Scores& s, const ScoreIndex&) -> Scores { return k::tanh(s * (1 / cap)) * cap; },
+          [cap](const Scores& s, const Scores& cotangent, const ScoreIndex&) -> Scores {
+            return cotangent * (1.0 - k::square(k::tanh(s * (1 / cap))));
+          }};
+}
+
+ScoreFunction alibi(size_t axis, int64_t heads) {
+  return {[axis, heads](const Scores& s, const ScoreIndex& at) -> Scores {
+            const auto head = k::cast<float>(at.batch[axis]);
+            const auto slope = k::exp2((head + 1.0) * (-8.0 / static_cast<double>(heads)));
+            return s - k::cast<float>(k::abs(at.query - at.key)) * slope;
+          },
+          {}};
+}
+
 namespace {
 
 bool adds_mask(const Attention& a) { return a.mask && is_float(a.mask.dtype); }

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/attention_desc.h"
 #include "target/cuda/driver/library.h"
 #include "target/cuda/handwritten/linalg_kernels.h"
 #include "target/cuda/handwritten/loaded.h"
@@ -55,6 +56,20 @@ std::shared_ptr<const LibraryCall> CallLibraries::call(const kernel::CallDesc& d
 
 std::vector<Candidate> CallLibraries::products(const kernel::DotDesc& desc) const {
   return generated_products(desc, target_);
+}
+
+std::shared_ptr<const LibraryCall> CallLibraries::attention(const kernel::AttentionDesc& desc,
+                                                            std::shared_ptr<const LibraryCall> library) const {
+  constexpr int64_t library_alignment = 16;
+  if (!context_ || !kernels::attention_may_win(desc)) return library;
+  const std::string library_version = version(cudnn_library());
+  if (library_version.empty()) return library;  // it will decline, and the compiler then makes the kernels
+  std::vector<Candidate> all = generated_attention(desc, target_, context_);
+  if (all.empty()) return library;
+  all.insert(all.begin(), Candidate{std::move(library), "cudnn " + library_version, library_alignment});
+  const Digest key = Hasher().digest(device_digest(*context_)).digest(desc.digest()).finish();
+  return std::make_shared<Candidates>(std::make_unique<EventTimer>(*context_, desc.to_string()), std::move(all),
+                                      Candidates::Choose::by_measurement, key);
 }
 
 std::shared_ptr<const LibraryCall> CallLibraries::generated(const kernel::CallDesc& desc) const {

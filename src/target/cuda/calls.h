@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kernel/describe/attention_desc.h"
 #include "kernel/describe/desc.h"
 #include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/context.h"
@@ -27,6 +28,10 @@ class CallLibraries {
   std::shared_ptr<const LibraryCall> call(const kernel::CallDesc& desc) const;
   /// Returns what is measured beside a library's product.
   std::vector<Candidate> products(const kernel::DotDesc& desc) const;
+  /// Returns a choice between the library's attention and generated kernels, which the first run measures; the
+  /// library's call alone where there are no such kernels. Where the library declines, the choice does.
+  std::shared_ptr<const LibraryCall> attention(const kernel::AttentionDesc& desc,
+                                               std::shared_ptr<const LibraryCall> library) const;
 
   // The providers. Each returns null if it does not take the call.
   std::shared_ptr<const LibraryCall> generated(const kernel::CallDesc& desc) const;  // tile kernels

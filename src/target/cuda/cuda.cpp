@@ -176,11 +176,16 @@ std::shared_ptr<const LibraryCall> CudaTarget::library(const kernel::DotDesc& de
 /// Returns the attention, kept by descriptor: a plan takes a second to make, and every layer asks for the same one.
 std::shared_ptr<const LibraryCall> CudaTarget::attention(const kernel::AttentionDesc& desc) const {
   if (!libraries_enabled() || !context_) return nullptr;
-  std::lock_guard lock(mutex_);
-  const auto [found, fresh] = attention_.try_emplace(desc.digest(), nullptr);
-  if (fresh) found->second = cudnn_attention_call(desc, *context_, {.deterministic = desc.numerics.deterministic});
-  else if (found->second && found->second->declined()) found->second = nullptr;
-  return found->second;
+  std::lock_guard lock(attention_mutex_);
+  const auto [found, fresh] = attention_.try_emplace(desc.digest());
+  LibraryAttention& known = found->second;
+  if (fresh) {
+    known.library = cudnn_attention_call(desc, *context_, {.deterministic = desc.numerics.deterministic});
+    if (known.library) known.call = calls_->attention(desc, known.library);
+  } else if (known.library && known.library->declined()) {
+    known.call = nullptr;
+  }
+  return known.call;
 }
 
 std::shared_ptr<const LibraryCall> CudaTarget::call(const kernel::CallDesc& desc) const { return calls_->call(desc); }

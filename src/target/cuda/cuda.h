@@ -44,6 +44,12 @@ class CudaTarget final : public Target, public KernelCompiler {
   std::vector<KernelUsage> usage() const;
 
  private:
+  /// Attention by a library, and what was made of it: a choice, the call itself, or null once it has declined.
+  struct LibraryAttention {
+    std::shared_ptr<const CudnnAttention> library;
+    std::shared_ptr<const LibraryCall> call;
+  };
+
   CudaTarget(Context* context, Machine machine, bool disk_cache);
   std::vector<char> cubin(const std::string& source) override;
   std::shared_ptr<CudaExecutable> executable(const kernel::Kernel& kernel, bool* fresh);
@@ -54,11 +60,12 @@ class CudaTarget final : public Target, public KernelCompiler {
   bool disk_cache_;
   std::unique_ptr<CudaMemory> memory_;
   mutable std::mutex mutex_;
-  mutable std::mutex dots_mutex_;                                                        // held while cuBLASLt is asked
-  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;                   // by digest before `expand`
-  mutable std::unordered_map<Digest, std::shared_ptr<const CudnnAttention>> attention_;  // null: declined
-  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;          // null: declined
-  std::unique_ptr<HandwrittenKernels> handwritten_;                                      // null without a device
+  mutable std::mutex dots_mutex_;                                       // held while cuBLASLt is asked
+  mutable std::mutex attention_mutex_;                                  // held while kernels of attention are traced
+  std::unordered_map<Digest, std::shared_ptr<CudaExecutable>> loaded_;  // by digest before `expand`
+  mutable std::unordered_map<Digest, LibraryAttention> attention_;
+  mutable std::unordered_map<Digest, std::shared_ptr<const LibraryCall>> dots_;  // null: declined
+  std::unique_ptr<HandwrittenKernels> handwritten_;                              // null without a device
   std::unique_ptr<CallLibraries> calls_;
   CompileStats stats_;
   std::vector<KernelUsage> usage_;

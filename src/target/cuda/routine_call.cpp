@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_desc.h"
 #include "kernels/gemm_desc.h"
 #include "target/cuda/driver/workspace.h"
 
@@ -21,20 +22,19 @@ constexpr int64_t grain = 256;  // alignment of buffers in the workspace, in byt
 class RoutineCall final : public LibraryCall {
  public:
   RoutineCall(std::string name, kernel::Routine routine, Target& target, Context* context)
-      : name_(std::move(name)), routine_(std::move(routine)), target_(target) {
-    int64_t bytes = 0;
+      : name_(std::move(name)), routine_(std::move(routine)), target_(target), context_(context) {
     for (int64_t each : routine_.scratch) {
-      offsets_.push_back(bytes);
-      bytes += (each + grain - 1) / grain * grain;
+      offsets_.push_back(scratch_bytes_);
+      scratch_bytes_ += (each + grain - 1) / grain * grain;
     }
-    if (context && bytes > 0) workspace_ = shared_workspace(*context, static_cast<size_t>(bytes));
   }
 
   std::string name() const override { return name_; }
 
-  void begin() const override { code(); }
+  void begin() const override { prepare(); }
 
   void run(std::span<void* const> operands) const override {
+    prepare();
     std::vector<void*> all(operands.begin(), operands.end());
     for (int64_t offset : offsets_)
       all.push_back(workspace_ ? reinterpret_cast<char*>(workspace_->address()) + offset : nullptr);
@@ -42,26 +42,37 @@ class RoutineCall final : public LibraryCall {
       std::vector<void*> buffers;
       for (int b : launch.buffers) buffers.push_back(all.at(static_cast<size_t>(b)));
       const Segment segment{buffers, launch.symbols, launch.grid};
-      code()[launch.kernel]->run(std::span(&segment, 1), 0);
+      executables_[launch.kernel]->run(std::span(&segment, 1), 0);
     }
   }
 
  private:
-  const std::vector<std::shared_ptr<const Executable>>& code() const {
+  /// Starts the kernels' compilation, and takes the workspace: not before, since a candidate may never run.
+  void prepare() const {
     std::call_once(once_, [&] {
+      if (context_ && scratch_bytes_ > 0) workspace_ = shared_workspace(*context_, static_cast<size_t>(scratch_bytes_));
       executables_ = target_.begin(routine_.kernels, std::vector<std::vector<size_t>>(routine_.kernels.size(), {1}));
     });
-    return executables_;
   }
 
   std::string name_;
   kernel::Routine routine_;
   Target& target_;
-  mutable std::once_flag once_;
+  Context* context_;
+  std::vector<int64_t> offsets_;  // in the workspace
+  int64_t scratch_bytes_ = 0;
+  mutable std::once_flag once_;  // guards the initialization of all that follows
   mutable std::vector<std::shared_ptr<const Executable>> executables_;
-  std::vector<int64_t> offsets_;
-  std::shared_ptr<const Workspace> workspace_;
+  mutable std::shared_ptr<const Workspace> workspace_;
 };
+
+/// Returns a version of kernels: other code, or other kernels, are other candidates.
+std::string version_of(const Target& target, std::span<const kernel::Kernel> kernels) {
+  Hasher hasher;
+  hasher.text(target.fingerprint());
+  for (const kernel::Kernel& kernel : kernels) hasher.digest(kernel::digest(kernel));
+  return hasher.finish().hex();
+}
 
 }  // namespace
 
@@ -81,7 +92,7 @@ std::vector<Candidate> generated_products(const kernel::DotDesc& desc, Target& t
     if (!kernels::gemm_may_win(desc, made.tiling)) continue;
     const kernels::GemmTile& tile = made.tiling.tile;
     std::string name = fmt::format("weft gemm {}x{}", tile.rows, tile.columns),
-                version = Hasher().text(target.fingerprint()).digest(kernel::digest(made.kernel)).finish().hex();
+                version = version_of(target, std::span(&made.kernel, 1));
     std::vector<int> operands(made.kernel.params.size());
     std::iota(operands.begin(), operands.end(), 0);
     kernel::Routine routine{{std::move(made.kernel)}, {{0, std::move(operands), {}, made.programs}}, {}};
@@ -89,6 +100,14 @@ std::vector<Candidate> generated_products(const kernel::DotDesc& desc, Target& t
                    std::move(version), operand_alignment});
   }
   return out;
+}
+
+std::vector<Candidate> generated_attention(const kernel::AttentionDesc& desc, Target& target, Context* context) {
+  std::optional<kernel::Routine> routine = kernels::attention_routine(desc, target.machine());
+  if (!routine) return {};
+  std::string name = desc.derivative ? "weft attention_vjp" : "weft attention",
+              version = version_of(target, routine->kernels);
+  return {{std::make_shared<RoutineCall>(std::move(name), std::move(*routine), target, context), std::move(version)}};
 }
 
 }  // namespace weft::target::cuda

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernel/describe/attention_desc.h"
 #include "kernel/routines/routine.h"
 #include "target/cuda/driver/candidates.h"
 #include "target/cuda/driver/context.h"
@@ -17,5 +18,9 @@ std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Ta
 /// Returns the generated kernels of a product that may be faster than a library's (kernels/gemm_desc.h), the one that
 /// is predicted to be done first in front.
 std::vector<Candidate> generated_products(const kernel::DotDesc& desc, Target& target);
+
+/// Returns attention by generated kernels, for operands of any alignment; nothing where it has none
+/// (kernels/attention_desc.h).
+std::vector<Candidate> generated_attention(const kernel::AttentionDesc& desc, Target& target, Context* context);
 
 }  // namespace weft::target::cuda

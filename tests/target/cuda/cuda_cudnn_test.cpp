@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "target/cuda/cuda_support.h"
+#include "kernels/attention_desc_case.h"
 #include "target/cuda/libraries/cudnn.h"
 #include "target/cuda/libraries/cudnn_regions.h"
 
@@ -16,98 +16,6 @@ using namespace weft;
 using namespace weft::test;
 using kernel::AttentionDesc;
 using kernel::CallDesc;
-
-namespace {
-
-/// Q, K and V lie side by side in each row: [batch, length, heads + 2 kv_heads, width]; O is [batch, length, heads,
-/// width].
-AttentionDesc packed(Dtype t, int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys,
-                     int64_t width, bool causal, bool derivative = false) {
-  AttentionDesc d;
-  d.dtype = t, d.batch = batch, d.heads = heads, d.kv_heads = kv_heads, d.queries = queries, d.keys = keys,
-  d.width = d.value_width = width;
-  d.causal = causal, d.derivative = derivative, d.scale = 1 / std::sqrt(static_cast<double>(width));
-  const int64_t row = (heads + 2 * kv_heads) * width, longest = std::max(queries, keys);
-  d.q = d.k = d.v = d.dq = d.dk = d.dv = {longest * row, width, row, 1};
-  d.o = d.g = {queries * heads * width, width, heads * width, 1};
-  return d;
-}
-
-size_t packed_size(const AttentionDesc& d) { return static_cast<size_t>(d.batch * d.q[0]); }
-int64_t k_begin(const AttentionDesc& d) { return d.heads * d.width; }
-int64_t v_begin(const AttentionDesc& d) { return (d.heads + d.kv_heads) * d.width; }
-
-size_t at(const AttentionDesc::Strides& s, int64_t b, int64_t h, int64_t row, int64_t column, int64_t begin = 0) {
-  return static_cast<size_t>(begin + b * s[0] + h * s[1] + row * s[2] + column * s[3]);
-}
-
-struct Attention {
-  std::vector<double> qkv, o, lse, g, dqkv;
-};
-
-/// Forward and derivative of one head in float64; the derivative reads o and lse as they are.
-void head(const AttentionDesc& d, Attention& x, int64_t b, int64_t h, bool derivative) {
-  const int64_t kv = h / (d.heads / d.kv_heads);
-  for (int64_t i = 0; i < d.queries; ++i) {
-    const int64_t seen = d.causal ? std::min(d.keys, i + d.keys - d.queries + 1) : d.keys;
-    std::vector<double> s(static_cast<size_t>(seen));
-    for (int64_t j = 0; j < seen; ++j) {
-      double sum = 0;
-      for (int64_t c = 0; c < d.width; ++c) sum += x.qkv[at(d.q, b, h, i, c)] * x.qkv[at(d.k, b, kv, j, c, k_begin(d))];
-      s[static_cast<size_t>(j)] = sum * d.scale;
-    }
-    double& lse = x.lse[static_cast<size_t>((b * d.heads + h) * d.queries + i)];
-    if (!derivative) {
-      const double most = *std::max_element(s.begin(), s.end());
-      double total = 0;
-      for (double v : s) total += std::exp(v - most);
-      lse = most + std::log(total);
-    }
-    double delta = 0;
-    for (int64_t c = 0; c < d.width; ++c) {
-      const size_t position = at(d.o, b, h, i, c);
-      if (derivative) {
-        delta += x.g[position] * x.o[position];
-        continue;
-      }
-      x.o[position] = 0;
-      for (int64_t j = 0; j < seen; ++j)
-        x.o[position] += std::exp(s[static_cast<size_t>(j)] - lse) * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
-    }
-    for (int64_t j = 0; derivative && j < seen; ++j) {
-      const double p = std::exp(s[static_cast<size_t>(j)] - lse);
-      double dp = 0;
-      for (int64_t c = 0; c < d.width; ++c) dp += x.g[at(d.g, b, h, i, c)] * x.qkv[at(d.v, b, kv, j, c, v_begin(d))];
-      const double ds = p * (dp - delta) * d.scale;
-      for (int64_t c = 0; c < d.width; ++c) {
-        x.dqkv[at(d.dv, b, kv, j, c, v_begin(d))] += p * x.g[at(d.g, b, h, i, c)];
-        x.dqkv[at(d.dk, b, kv, j, c, k_begin(d))] += ds * x.qkv[at(d.q, b, h, i, c)];
-        x.dqkv[at(d.dq, b, h, i, c)] += ds * x.qkv[at(d.k, b, kv, j, c, k_begin(d))];
-      }
-    }
-  }
-}
-
-Attention reference(const AttentionDesc& d) {
-  const auto outputs = static_cast<size_t>(d.batch * d.queries * d.heads * d.width);
-  Attention x{numbers(packed_size(d), 1),
-              std::vector<double>(outputs),
-              std::vector<double>(static_cast<size_t>(d.batch * d.heads * d.queries)),
-              numbers(outputs, 2),
-              {}};
-  for (double& v : x.qkv) v *= 2;  // so that rows of probabilities are far from even
-  x.qkv = rounded(x.qkv, d.dtype), x.g = rounded(x.g, d.dtype);
-  x.dqkv.assign(x.qkv.size(), 0);
-  for (const bool derivative : {false, true}) {
-    if (derivative && !d.derivative) break;
-    for (int64_t b = 0; b < d.batch; ++b)
-      for (int64_t h = 0; h < d.heads; ++h) head(d, x, b, h, derivative);
-    x.o = rounded(x.o, d.dtype), x.lse = rounded(x.lse, float32);
-  }
-  return x;
-}
-
-}  // namespace
 
 TEST_CASE("cudnn: it accepts every operation of attention") {
   if (!cuda::cudnn::api()) {
@@ -167,7 +75,7 @@ TEST_CASE("cudnn on the device: attention forward") {
     std::string why;
     const auto call = cuda::cudnn_attention(d, context, {}, &why);
     REQUIRE_MESSAGE(call, why);
-    const Attention x = reference(d);
+    const PackedAttention x = reference(d);
     const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
         lse(context, std::vector<double>(x.lse.size(), 9), float32);
     char* base = static_cast<char*>(qkv.address());
@@ -220,7 +128,7 @@ TEST_CASE("cudnn on the device: the derivative of attention, both ways, and its 
       std::string why;
       const auto call = cuda::cudnn_attention(d, context, options, &why);
       REQUIRE_MESSAGE(call, why);
-      const Attention x = reference(d);
+      const PackedAttention x = reference(d);
       const DeviceArray qkv(context, x.qkv, d.dtype), o(context, x.o, d.dtype), lse(context, x.lse, float32),
           g(context, x.g, d.dtype), dqkv(context, std::vector<double>(x.dqkv.size(), 0), d.dtype);
       char *base = static_cast<char*>(qkv.address()), *to = static_cast<char*>(dqkv.address());
@@ -245,7 +153,7 @@ TEST_CASE("cudnn on the device: forms of attention's engines are measured, and t
   for (const AttentionDesc& d :
        {packed(bfloat16, 2, 4, 4, 256, 256, 64, true), packed(bfloat16, 1, 2, 2, 256, 256, 128, true)}) {
     CAPTURE(d.to_string());
-    const Attention x = reference(d);
+    const PackedAttention x = reference(d);
     const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
         lse(context, std::vector<double>(x.lse.size(), 9), float32);
     char* base = static_cast<char*>(qkv.address());
@@ -273,7 +181,7 @@ TEST_CASE("cudnn on the device: attention within a captured graph") {
   const AttentionDesc d = packed(bfloat16, 2, 4, 4, 128, 128, 64, true);
   const auto call = cuda::cudnn_attention(d, context);
   REQUIRE(call);
-  const Attention x = reference(d);
+  const PackedAttention x = reference(d);
   const DeviceArray qkv(context, x.qkv, d.dtype), o(context, std::vector<double>(x.o.size(), 9), d.dtype),
       lse(context, std::vector<double>(x.lse.size(), 9), float32);
   char* base = static_cast<char*>(qkv.address());

@@ -69,6 +69,8 @@ class Noting final : public target::LibraryCall {
   Noting(std::string name, std::vector<std::string>& runs) : name_(std::move(name)), runs_(runs) {}
   std::string name() const override { return name_; }
   void run(std::span<void* const>) const override { runs_.push_back(name_); }
+  void begin() const override { runs_.push_back(name_ + " begins"); }
+  bool ready() const override { return runs_.push_back(name_ + " is awaited"), true; }
 
  private:
   std::string name_;
@@ -261,6 +263,25 @@ TEST_CASE("candidates: a choice is recorded, and holds for the versions among wh
   const auto newer = contest.of(1.0f, 2.0f, key, "row 2");
   CHECK(contest.ran(*newer).size() > 4);
   CHECK(newer->name() == "library");
+}
+
+TEST_CASE("candidates: all are prepared for a measurement, and the winner alone where it is recorded") {
+  Contest contest;
+  using Names = std::vector<std::string>;
+  const auto prepared = [&](const Candidates& call) {
+    contest.runs.clear();
+    call.begin();
+    CHECK(call.ready());
+    return contest.runs;
+  };
+  const Digest key = fresh_key();
+  const auto call = contest.of(2.0f, 1.0f, key);
+  CHECK(prepared(*call) == Names{"library begins", "row begins", "library is awaited", "row is awaited"});
+  contest.ran(*call);
+  CHECK(prepared(*call) == Names{"row begins", "row is awaited"});
+  CHECK(prepared(*contest.of(2.0f, 1.0f, key)) == Names{"row begins", "row is awaited"});
+  // Which of candidates in order runs is known with the operands.
+  CHECK(prepared(*contest.of(1.0f, 2.0f, fresh_key(), "row 1", Candidates::Choose::in_order)).size() == 4);
 }
 
 TEST_CASE("candidates: operands that are not aligned go to one that takes them, and are not measured") {

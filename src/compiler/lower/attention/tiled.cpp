@@ -25,7 +25,7 @@ class TiledAttention {
   }
 
   LoweredRoutine run(const std::optional<Schedule>& schedule) {
-    const kernels::AttentionLimits limits = attention_limits(cx_.target.machine());
+    const kernels::AttentionLimits limits = kernels::attention_limits(cx_.target.machine());
     std::vector<Lowered> kernels;
     if (!plan_.region.derivative) {
       const kernels::AttentionBlocks blocks =

@@ -61,12 +61,6 @@ kernels::Attention attention_shape(const AttentionPlan& plan, const Numerics& nu
   return out;
 }
 
-kernels::AttentionLimits attention_limits(const target::Machine& machine) {
-  return {.shared_bytes = machine.shared_bytes,
-          .warpgroups = machine.arch == "sm_90a",
-          .cores = machine.simt ? 0 : machine.processors};
-}
-
 bool stores_transposed(const DotPlan& plan) { return plan.desc.c_n != 1 && plan.desc.c_m == 1; }
 
 Schedule product_schedule(const DotPlan& plan, const target::Machine& machine) {
@@ -89,7 +83,7 @@ Schedule product_schedule(const DotPlan& plan, const target::Machine& machine) {
 
 Schedule attention_schedule(const AttentionPlan& plan, const Numerics& numerics, const target::Machine& machine) {
   const kernels::AttentionBlocks blocks =
-      kernels::forward_blocks(attention_shape(plan, numerics), attention_limits(machine));
+      kernels::forward_blocks(attention_shape(plan, numerics), kernels::attention_limits(machine));
   const std::vector<NamedAxis> axes = attention_axes(plan);
   const auto q = static_cast<int>(axes.size()) - 2;
   Schedule out;
@@ -235,7 +229,7 @@ Schedule attention_by_steps(const Steps& steps, const Group& group, const Numeri
     else if (!divides_loops(step.kind)) set_staging(out.staging, step, loops);
   require_legal(out, steps, group, machine, axes);
   const kernels::AttentionBlocks blocks{out.rows.count(Level::lanes), out.loop.count(Level::lanes)};
-  if (!kernels::forward_fits(attention_shape(plan, numerics), blocks, attention_limits(machine)))
+  if (!kernels::forward_fits(attention_shape(plan, numerics), blocks, kernels::attention_limits(machine)))
     throw_invalid("schedule",
                   fmt::format("{}: programs of {} queries by {} keys do not have the registers or the shared "
                               "memory for heads of {}: use smaller tiles",

@@ -12,9 +12,8 @@ namespace weft::compiler {
 std::vector<NamedAxis> product_axes(const DotPlan& plan);
 std::vector<NamedAxis> attention_axes(const AttentionPlan& plan);
 
-/// Returns attention's dtype and extents, and what its blocks are chosen by.
+/// Returns attention's dtype and extents.
 kernels::Attention attention_shape(const AttentionPlan& plan, const Numerics& numerics);
-kernels::AttentionLimits attention_limits(const target::Machine& machine);
 
 /// Returns whether a kernel stores C transposed, because its rows are contiguous along m alone.
 bool stores_transposed(const DotPlan& plan);

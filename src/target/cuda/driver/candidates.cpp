@@ -46,7 +46,8 @@ size_t Choice::choose(LaunchTimer& timer, size_t count, const std::function<bool
 
 Candidates::Candidates(std::unique_ptr<LaunchTimer> timer, std::vector<Candidate> candidates, Choose how,
                        const Digest& key)
-    : timer_(std::move(timer)), candidates_(std::move(candidates)), choice_("measured", key_of(candidates_, key)) {
+    : timer_(std::move(timer)), candidates_(std::move(candidates)), measured_(how == Choose::by_measurement),
+      choice_("measured", key_of(candidates_, key)) {
   weft::check(!candidates_.empty(), "candidates", "at least one");
   if (how == Choose::in_order || candidates_.size() == 1) choice_.settle(0);
   const std::optional<Choice::Record> record = choice_.settled() ? std::nullopt : choice_.recorded();
@@ -59,12 +60,20 @@ std::string Candidates::name() const {
   return candidates_[choice_.index()].call->name();
 }
 
+/// Returns the candidates that operands which all of them take may go to.
+std::span<const Candidate> Candidates::contenders() const {
+  std::lock_guard lock(mutex_);
+  if (!measured_ || !choice_.settled()) return candidates_;
+  return std::span(candidates_).subspan(choice_.index(), 1);
+}
+
 void Candidates::begin() const {
-  for (const Candidate& c : candidates_) c.call->begin();
+  for (const Candidate& c : contenders()) c.call->begin();
 }
 
 bool Candidates::ready() const {
-  return std::all_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.call->ready(); });
+  const std::span<const Candidate> all = contenders();
+  return std::all_of(all.begin(), all.end(), [](const Candidate& c) { return c.call->ready(); });
 }
 
 bool Candidates::recordable() const {

@@ -70,15 +70,18 @@ class Candidates final : public LibraryCall {
 
   std::string name() const override;
   void run(std::span<void* const> operands) const override;
+  /// These prepare, or wait for, all candidates, or of a measured choice that is settled the winner alone.
   void begin() const override;
   bool ready() const override;
   bool recordable() const override;
 
  private:
+  std::span<const Candidate> contenders() const;
   bool takes(const Candidate& candidate, std::span<void* const> operands) const;
 
   std::unique_ptr<LaunchTimer> timer_;
   std::vector<Candidate> candidates_;
+  bool measured_;
   mutable std::mutex mutex_;
   mutable Choice choice_;
 };

@@ -50,11 +50,13 @@ class WEFT_API Stop {
   /// Returns the loops and conditions around it, the innermost first: "iteration 3 of a loop to 16
   /// by 1 at norm.cpp:28".
   std::vector<std::string> backtrace() const;
-  /// Returns what has a name: values named by `watch`, then the kernel's arrays and buffers.
+  /// Returns what has a name: values named by `watch`, then the kernel's arrays and buffers, then its run-time extents
+  /// by the names of their symbols.
   std::vector<std::string> names() const;
   /// Returns a value or an array as text: of a name, a number in tile IR ("%7"), or a part of either by indices
-  /// ("sum[3]", "p0[2, 0:8]", "%7[:, 1]"). An array without names is "p0", "p1", …, a buffer "l0", …, of one axis. At
-  /// most 64 elements are shown. Throws std::invalid_argument where there is no such thing, or not yet.
+  /// ("sum[3]", "p0[2, 0:8]", "%7[:, 1]"). An array without names is "p0", "p1", …, a buffer "l0", …, of one axis. An
+  /// axis with a run-time extent ends there. At most 64 elements are shown. Throws std::invalid_argument where there is
+  /// no such thing, or not yet.
   std::string print(std::string_view what) const;
   /// Returns one element as a number, of what print takes.
   double number(std::string_view what) const;
@@ -102,8 +104,10 @@ TileOf<V> watch(std::string_view name, const V& v, Line at = Line::here()) {
 }
 
 /// Runs a traced kernel in the interpreter under a debugger, on row-major host memory, one pointer for each parameter.
-/// Programs come in one order. Throws what Program::interpret throws, behind a stop.
-WEFT_API void debug(const Program& program, std::span<void* const> arrays, const Debugger& debugger);
+/// Programs come in one order. `extents`: a value for each of `program.symbols()`; the arrays have room for the bounds.
+/// Throws what Program::interpret throws, behind a stop.
+WEFT_API void debug(const Program& program, std::span<void* const> arrays, const Debugger& debugger,
+                    std::span<const int64_t> extents = {});
 /// Returns a function for Debugger::stopped that reads commands from a stream, a line each, and writes what is asked
 /// for: break, delete, step, next, instruction, finish, continue, print, backtrace, names, list, help, quit. At the end
 /// of the stream the kernel runs on without stops.

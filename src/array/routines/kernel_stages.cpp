@@ -128,7 +128,7 @@ std::vector<array> interpreted(const graph::KernelProgram& program, const std::v
 std::vector<array> debugged(const k::Program& program, const std::vector<array>& inputs, const k::Debugger& debugger) {
   const auto node = graph_program(program);
   CallMemory memory(*node, inputs);
-  k::debug(program, memory.pointers(), debugger);
+  k::debug(program, memory.pointers(), debugger, graph::bounds_of(*node));
   return memory.results();
 }
 

@@ -308,11 +308,12 @@ void interpret(const Kernel& kernel, std::span<const HostBuffer> buffers, std::s
   run_all(kernel, buffers, symbols, grid, results, 0);
 }
 
-void interpret_observed(const Kernel& kernel, std::span<const HostBuffer> buffers, int64_t grid,
-                        std::span<const Ref> results, Observer& observer) {
-  if (has_code(kernel.body)) return interpret_observed(with_counterparts(kernel), buffers, grid, results, observer);
-  check_call(kernel, buffers, {});
-  run_all(kernel, buffers, {}, grid, results, 0, &observer);
+void interpret_observed(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
+                        int64_t grid, std::span<const Ref> results, Observer& observer) {
+  if (has_code(kernel.body))
+    return interpret_observed(with_counterparts(kernel), buffers, symbols, grid, results, observer);
+  check_call(kernel, buffers, symbols);
+  run_all(kernel, buffers, symbols, grid, results, 0, &observer);
 }
 
 }  // namespace weft::kernel

@@ -41,7 +41,7 @@ class Observer {
 };
 
 /// Runs a kernel as interpret does, in one order of its roles and programs, while `observer` looks on.
-void interpret_observed(const Kernel& kernel, std::span<const HostBuffer> buffers, int64_t grid,
-                        std::span<const Ref> results, Observer& observer);
+void interpret_observed(const Kernel& kernel, std::span<const HostBuffer> buffers, std::span<const int64_t> symbols,
+                        int64_t grid, std::span<const Ref> results, Observer& observer);
 
 }  // namespace weft::kernel

@@ -24,7 +24,9 @@ using kernel::Op;
 
 struct Stop::State {
   const Program::Data& program;
+  std::span<const int64_t> extents;  // of run time, in the order of the program's symbols
   Debugger debugger;
+  detail::Scene scene() const { return {program, extents, *moment}; }
   const Moment* moment = nullptr;
   std::string reason = {};
 };
@@ -169,14 +171,14 @@ std::vector<std::string> Stop::backtrace() const {
   return out;
 }
 
-std::vector<std::string> Stop::names() const { return detail::names_of(state_.program, *state_.moment); }
+std::vector<std::string> Stop::names() const { return detail::names_of(state_.scene()); }
 
 std::string Stop::print(std::string_view what) const {
-  return detail::text_of(detail::looked_up(state_.program, *state_.moment, what));
+  return detail::text_of(detail::looked_up(state_.scene(), what));
 }
 
 double Stop::number(std::string_view what) const {
-  const detail::Looked found = detail::looked_up(state_.program, *state_.moment, what);
+  const detail::Looked found = detail::looked_up(state_.scene(), what);
   if (found.elements.size() != 1)
     throw_invalid("debugger", fmt::format("{} has {} elements: give indices of one", what, found.elements.size()));
   return found.elements[0].real();
@@ -187,16 +189,15 @@ void name_value(std::string_view name, const Any& v, Line at) {
   t.names.push_back({std::string(name), t.value(v, at)});
 }
 
-void debug(const Program& program, std::span<void* const> arrays, const Debugger& debugger) {
+void debug(const Program& program, std::span<void* const> arrays, const Debugger& debugger,
+           std::span<const int64_t> extents) {
   const Program::Data& data = program.data();
-  if (!data.symbols.empty())
-    throw_invalid("kernel " + program.name(),
-                  "it has run-time extents, which the debugger does not know: trace it for arrays of static shapes");
+  const int64_t count = program.programs(extents);
   std::vector<kernel::Ref> results;
   const std::vector<kernel::HostBuffer> buffers = buffers_of(program, arrays, results);
-  Stop::State state{data, debugger};
+  Stop::State state{data, extents, debugger};
   Session session(state);
-  kernel::interpret_observed(data.kernel, buffers, data.programs, results, session);
+  kernel::interpret_observed(data.kernel, buffers, extents, count, results, session);
 }
 
 }  // namespace weft::k

@@ -18,9 +18,10 @@ constexpr int64_t most_shown = 64;
 
 [[noreturn]] void refuse(const std::string& what) { throw_invalid("debugger", what); }
 
-/// Something with elements, and how to read them.
+/// Something with elements, and how to read them. An axis with a run-time extent has so many elements, and lies in
+/// memory as if it had its bound.
 struct Source {
-  std::vector<int64_t> dims;
+  std::vector<int64_t> dims, bounds;
   std::function<Number(int64_t)> at;
 };
 
@@ -77,7 +78,8 @@ std::vector<Range> ranges_of(std::string_view subscripts, const std::vector<int6
 
 Source value_source(const Moment& m, kernel::Value v) {
   const kernel::TileValue& value = m.values[static_cast<size_t>(v)];
-  return {m.kernel.types[static_cast<size_t>(v)].dims, [&value](int64_t k) { return value[static_cast<size_t>(k)]; }};
+  const std::vector<int64_t>& dims = m.kernel.types[static_cast<size_t>(v)].dims;
+  return {dims, dims, [&value](int64_t k) { return value[static_cast<size_t>(k)]; }};
 }
 
 bool computed(const Moment& m, kernel::Value v) {
@@ -88,41 +90,62 @@ std::string param_name(const Program::Data& program, size_t k) {
   return program.params[k].name.empty() ? fmt::format("p{}", k) : program.params[k].name;
 }
 
-Source source_of(const Program::Data& program, const Moment& m, std::string_view name) {
+/// Returns the extents of an array in this run.
+std::vector<int64_t> extents_of(const Scene& scene, const Param& param) {
+  std::vector<int64_t> out = param.dims;
+  const std::vector<const Symbol*>& symbols = scene.program.symbols;
+  for (size_t axis = 0; axis < param.symbols.size(); ++axis)
+    for (size_t k = 0; k < symbols.size(); ++k)
+      if (param.symbols[axis] == symbols[k]) out[axis] = scene.extents[k];
+  return out;
+}
+
+Source source_of(const Scene& scene, std::string_view name) {
+  const Program::Data& program = scene.program;
+  const Moment& m = scene.moment;
   bool known = false;
   for (size_t k = program.names.size(); k-- > 0;) {
     if (program.names[k].name != name) continue;
     if (computed(m, program.names[k].value)) return value_source(m, program.names[k].value);
     known = true;
   }
-  const auto memory = [&](size_t ref, std::vector<int64_t> dims) {
-    return Source{std::move(dims), [&m, ref](int64_t k) { return m.memory.peek(static_cast<kernel::Ref>(ref), k); }};
+  const auto memory = [&](size_t ref, std::vector<int64_t> dims, std::vector<int64_t> bounds) {
+    return Source{std::move(dims), std::move(bounds),
+                  [&m, ref](int64_t k) { return m.memory.peek(static_cast<kernel::Ref>(ref), k); }};
   };
   for (size_t k = 0; k < program.params.size(); ++k)
-    if (name == fmt::format("p{}", k) || name == program.params[k].name) return memory(k, program.params[k].dims);
+    if (const Param& p = program.params[k]; name == fmt::format("p{}", k) || name == p.name)
+      return memory(k, extents_of(scene, p), p.dims);
   for (size_t k = 0; k < m.kernel.locals.size(); ++k)
-    if (name == fmt::format("l{}", k)) return memory(program.params.size() + k, {m.kernel.locals[k].elements});
+    if (const int64_t n = m.kernel.locals[k].elements; name == fmt::format("l{}", k))
+      return memory(program.params.size() + k, {n}, {n});
+  for (size_t k = 0; k < program.symbols.size(); ++k)
+    if (name == program.symbols[k]->name)
+      return {{}, {}, [value = scene.extents[k]](int64_t) { return Number::of_int(value); }};
   if (name.starts_with("%")) {
     const auto v = static_cast<kernel::Value>(whole_number(name.substr(1)));
     if (computed(m, v)) return value_source(m, v);
     known = v >= 0 && static_cast<size_t>(v) < m.values.size();
   }
   if (known) refuse(fmt::format("{} is not computed here: go on until it is", name));
-  refuse(fmt::format("there is no {}: known are {}", name, fmt::join(names_of(program, m), ", ")));
+  refuse(fmt::format("there is no {}: known are {}", name, fmt::join(names_of(scene), ", ")));
 }
 
 }  // namespace
 
-std::vector<std::string> names_of(const Program::Data& program, const Moment& m) {
+std::vector<std::string> names_of(const Scene& scene) {
+  const Program::Data& program = scene.program;
+  const Moment& m = scene.moment;
   std::vector<std::string> out;
   for (const NamedValue& n : program.names)
     if (computed(m, n.value) && std::find(out.begin(), out.end(), n.name) == out.end()) out.push_back(n.name);
   for (size_t k = 0; k < program.params.size(); ++k) out.push_back(param_name(program, k));
   for (size_t k = 0; k < m.kernel.locals.size(); ++k) out.push_back(fmt::format("l{}", k));
+  for (const Symbol* s : program.symbols) out.push_back(s->name);
   return out;
 }
 
-Looked looked_up(const Program::Data& program, const Moment& m, std::string_view what) {
+Looked looked_up(const Scene& scene, std::string_view what) {
   what = trimmed(what);
   const size_t open = std::min(what.find('['), what.size());
   std::string_view subscripts = what.substr(open);
@@ -130,7 +153,7 @@ Looked looked_up(const Program::Data& program, const Moment& m, std::string_view
     if (!subscripts.ends_with(']')) refuse(fmt::format("\"{}\" lacks its ]", what));
     subscripts = subscripts.substr(1, subscripts.size() - 2);
   }
-  const Source source = source_of(program, m, trimmed(what.substr(0, open)));
+  const Source source = source_of(scene, trimmed(what.substr(0, open)));
   const std::vector<Range> ranges = ranges_of(subscripts, source.dims);
   Looked out;
   std::vector<int64_t> sizes;
@@ -142,7 +165,7 @@ Looked looked_up(const Program::Data& program, const Moment& m, std::string_view
     int64_t left = n, at = 0, pitch = 1;
     for (size_t k = ranges.size(); k-- > 0;) {
       at += (ranges[k].first + left % sizes[k]) * pitch;
-      left /= sizes[k], pitch *= source.dims[k];
+      left /= sizes[k], pitch *= source.bounds[k];
     }
     out.elements.push_back(source.at(at));
   }

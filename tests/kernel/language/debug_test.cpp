@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <filesystem>
 #include <numeric>
 #include <sstream>
@@ -216,6 +217,48 @@ class BesideSource {
  private:
   std::filesystem::path before_ = std::filesystem::current_path();
 };
+
+TEST_CASE("the debugger takes run-time extents") {
+  const weft::Symbol* const rows = weft::symbol("rows", 5);
+  int line = 0;
+  const k::Program program = k::trace_with(
+      "ragged",
+      {{k::Use::in, weft::float32, {5, 2}, "x", {rows, nullptr}}, {k::Use::in_out, weft::float32, {5}, "y", {rows}}},
+      [](std::span<const k::AnyRef> r) { return k::Grid{k::Index(r[0].extent(0))}; },
+      [&](std::span<const k::AnyRef> r) {
+        const k::In<float, 2> x(r[0]);
+        const auto row = k::program_id(0);
+        const k::InOut<float, 1> y(r[1]);
+        line = __LINE__ + 1;
+        y(row) = k::sum(x(row, k::all).load(), 0) + k::cast<float>(x.extent(0));
+      });
+  for (const int64_t n : {1, 3, 5}) {
+    CAPTURE(n);
+    std::vector<float> x(10), y(5, -1);
+    std::iota(x.begin(), x.end(), 1.0f);
+    void* const arrays[] = {x.data(), y.data()};
+    std::vector<int64_t> programs;
+    k::Debugger debugger;
+    debugger.breakpoints = {{.file = "debug_test.cpp", .line = line}};
+    debugger.stopped = [&](k::Stop& stop) {
+      programs.push_back(stop.program());
+      CHECK(stop.number("rows") == static_cast<double>(n));
+      CHECK(stop.names().back() == "rows");
+      if (n == 3) CHECK(stop.print("x[:, 1]") == "[2, 4, 6]");
+      CHECK_THROWS_WITH(stop.print("x[" + std::to_string(n) + ", 0]"), doctest::Contains("passes the end"));
+      return k::Go::on;
+    };
+    k::debug(program, arrays, debugger, std::array{n});
+    CHECK(static_cast<int64_t>(programs.size()) == n);
+    for (size_t i = 0; i < 5; ++i)
+      CHECK(y[i] == (static_cast<int64_t>(i) < n ? static_cast<float>(4 * i + 3) + static_cast<float>(n) : -1.0f));
+  }
+  std::vector<float> x(10), y(5);
+  void* const arrays[] = {x.data(), y.data()};
+  CHECK_THROWS_WITH(k::debug(program, arrays, {}),
+                    doctest::Contains("[kernel ragged] has 1 run-time extents, and 0 values are given"));
+  CHECK_THROWS_WITH(k::debug(program, arrays, {}, std::array{int64_t{6}}), doctest::Contains("it lies in 1 to 5"));
+}
 
 TEST_CASE("the shell answers commands") {
   const BesideSource here;

@@ -44,10 +44,22 @@ WEFT_API std::string show(const Program& program, std::string_view stage, const 
 struct RawArray {
   /// Its first element, in the memory of the device.
   void* data = nullptr;
-  /// Its extents.
+  /// Its extents. One that is a symbol is a run-time extent: the kernel is compiled once for all of its values, and the
+  /// memory has room for the largest.
   Shape shape;
-  /// Elements between neighbours along each axis; empty: row-major.
+  /// Elements between neighbours along each axis; empty: row-major, symbols at their bounds.
   std::vector<int64_t> strides = {};
+  /// The extent of each axis in this launch: values of the symbols in `shape`, and its numbers again; empty: the values
+  /// come from other arrays, or from the list of them that `launch` takes.
+  std::vector<int64_t> extents = {};
+};
+
+/// The value of a run-time extent in one launch: `{n, 77}`, where n is a symbol.
+struct RawExtent {
+  /// The symbol, as it stands in shapes.
+  Dim length;
+  /// Its value, from 1 to the bound.
+  int64_t value = 0;
 };
 
 /// A stream of the caller's: a CUstream (or cudaStream_t) of a GPU's primary context, null for its default stream. The
@@ -131,7 +143,10 @@ class WEFT_API Traced {
   std::vector<array> interpret(const std::vector<array>& inputs, const AnyConfig& config) const;
   std::vector<array> debug(const Debugger& debugger, const std::vector<array>& inputs, const AnyConfig& config) const;
   Program program(const std::vector<array>& inputs, const AnyConfig& config) const;
-  void launch(const RawStream& stream, const std::vector<RawArray>& arrays, const AnyConfig& config) const;
+  void launch(const RawStream& stream, const std::vector<RawArray>& arrays, const std::vector<RawExtent>& extents,
+              const AnyConfig& config, Line at) const;
+  void debug_launch(const Debugger& debugger, const std::vector<RawArray>& arrays,
+                    const std::vector<RawExtent>& extents, const AnyConfig& config, Line at) const;
 
  private:
   struct State;
@@ -337,6 +352,12 @@ class KernelFunction {
   requires(sizeof...(A) == inputs) auto debug(const Debugger& debugger, const A&... arguments) const {
     return unpacked(traced_.debug(debugger, {array(arguments)...}, config_));
   }
+  /// Runs the kernel in the interpreter under a debugger on memory of the host's: row-major arrays, and run-time
+  /// extents as `launch` takes them, of which it throws the same.
+  void debug_launch(const Debugger& debugger, const std::vector<RawArray>& arrays,
+                    const std::vector<RawExtent>& extents = {}, Line at = Line::here()) const {
+    traced_.debug_launch(debugger, arrays, extents, config_, at);
+  }
   /// Returns what was traced for these arguments, for reading: to_string().
   template <std::convertible_to<array>... A>
   requires(sizeof...(A) == inputs) Program program(const A&... arguments)
@@ -353,10 +374,19 @@ class KernelFunction {
   /// returns without waiting for it: Weft's own streams and arrays have no part in it. The first launch for shapes,
   /// strides and a configuration compiles; later ones may be captured into a graph. On the CPU it runs at once.
   ///
-  /// Throws std::invalid_argument "[kernel NAME] …" where an array has another rank than its parameter, no memory
-  /// though it has elements, an address that its dtype does not allow, or is written and repeats elements.
-  void launch(const RawStream& stream, const std::vector<RawArray>& arrays) const {
-    traced_.launch(stream, arrays, config_);
+  /// Shapes may have symbols, whose values the arrays' own `extents` say, or the list:
+  ///
+  ///     const Dim n = symbol("n", 4096);
+  ///     rows.launch(stream, {{.data = x, .shape = {n, 64}, .extents = {77, 64}}, {.data = y, .shape = {n, 64}}});
+  ///     rows.launch(stream, {{x, {n, 64}}, {y, {n, 64}}}, {{n, 1000}});  // the same code
+  ///
+  /// Throws std::invalid_argument "[kernel NAME] FILE:LINE: launch: …" with the caller's line where an array has
+  /// another rank than its parameter, no memory though it has elements, an address that its dtype does not allow, or is
+  /// written and repeats elements; where a run-time extent has no value, two of them, or one that is not from 1 to its
+  /// bound.
+  void launch(const RawStream& stream, const std::vector<RawArray>& arrays, const std::vector<RawExtent>& extents = {},
+              Line at = Line::here()) const {
+    traced_.launch(stream, arrays, extents, config_, at);
   }
 
   /// Returns the name.

@@ -280,3 +280,18 @@ TEST_CASE("examples of kernels: kernel_function.h") {
   array p = softmax(logits);  // builds a graph; nothing runs yet
   CHECK(allclose(p, weft::softmax(logits, -1)).item<bool>());
 }
+
+TEST_CASE("examples of kernels: launches with run-time extents") {
+  const auto rows = k::kernel("rows", [](k::In<float, 2> from, k::Out<float, 2> to) {
+                      const auto row = k::program_id(0);
+                      to(row, k::all) = from(row, k::all) + 1.0f;
+                    }).grid([](auto from, auto) { return k::Grid{from.extent(0)}; });
+  const k::RawStream stream;
+  std::vector<float> given(4096 * 64, 1), made(4096 * 64, 0);
+  void *const x = given.data(), *const y = made.data();
+  const Dim n = symbol("n", 4096);
+  rows.launch(stream, {{.data = x, .shape = {n, 64}, .extents = {77, 64}}, {.data = y, .shape = {n, 64}}});
+  rows.launch(stream, {{x, {n, 64}}, {y, {n, 64}}}, {{n, 1000}});  // the same code
+  CHECK(made[999 * 64] == 2);
+  CHECK(made[1000 * 64] == 0);
+}

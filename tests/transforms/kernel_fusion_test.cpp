@@ -139,7 +139,10 @@ TEST_CASE("launches that do not fit are refused by the kernel's name") {
   const auto f = rows_kernel();
   std::vector<float> data(35), out(35);
   const k::RawArray in{data.data(), {5, 7}};
-  CHECK(message([&] { f.launch({}, {in}); }) == "[kernel rows] launch takes 2 arrays, got 1");
+  const std::string few = message([&] { f.launch({}, {in}); });
+  CHECK(few.starts_with("[kernel rows] "));
+  CHECK(contains(few, "kernel_fusion_test.cpp:"));
+  CHECK(contains(few, ": launch: it takes 2 arrays, got 1"));
   CHECK(contains(message([&] { f.launch({}, {in, {out.data(), {35}}}); }), "launch: array 1 has 2 axes"));
   CHECK(contains(message([&] { f.launch({}, {in, {nullptr, {5, 7}}}); }), "its pointer is null"));
   CHECK(contains(message([&] { f.launch({}, {in, {out.data(), {5, 7}, {0, 1}}}); }), "repeats its elements"));

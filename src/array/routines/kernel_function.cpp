@@ -3,43 +3,20 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "array/op_support.h"
+#include "array/routines/kernel_launch.h"
 #include "array/routines/kernel_schedule.h"
 #include "array/routines/kernel_stages.h"
 #include "array/routines/kernel_traced.h"
 #include "base/error.h"
-#include "compiler/program.h"
 #include "graph/calls/kernel_call.h"
 #include "kernel/language/trace.h"
-#include "target/foreign_launch.h"
 
 namespace weft::k::detail {
-
-/// What a launch on memory of the caller's was traced for, and its code on each device.
-struct RawEntry {
-  std::vector<Shape> shapes;
-  std::vector<Strides> strides;
-  AnyConfig config;
-  Program program;
-  double work;
-  std::mutex lock;
-  std::map<int, std::shared_ptr<const target::Executable>> code;  // by device; -1: the CPU
-
-  RawEntry(std::vector<Shape> s, std::vector<Strides> t, AnyConfig c, Program p, double w)
-      : shapes(std::move(s)), strides(std::move(t)), config(std::move(c)), program(std::move(p)), work(w) {}
-
-  const target::Executable& on(int device) {
-    const std::scoped_lock held(lock);
-    std::shared_ptr<const target::Executable>& made = code[device];
-    if (!made) made = compiler::target_of(device).compile(std::span(&program.data().kernel, 1))[0];
-    return *made;
-  }
-};
 
 /// The shapes of the arguments of a call whose configuration is chosen, and its node.
 struct TunedEntry {
@@ -49,18 +26,12 @@ struct TunedEntry {
 
 using EntryRef = std::shared_ptr<const Entry>;
 
-namespace {
-
-constexpr size_t most_traced = 256;  // programs that a kernel keeps
-
 bool same_config(const AnyConfig& a, const AnyConfig& b) {
   if (a.launch != b.launch || a.steps != b.steps) return false;
   return a.value == b.value || (a.value && b.value && a.equal(a.value.get(), b.value.get()));
 }
 
-std::string describe_device(const Device& d) {
-  return fmt::format("{} {}", d.type == Device::gpu ? "gpu" : "cpu", d.index);
-}
+namespace {
 
 [[noreturn]] void refuse(const Definition& d, const std::string& what) { throw_invalid("kernel " + d.name, what); }
 
@@ -138,7 +109,8 @@ void check_launch(const Definition& d, const LaunchOptions& l) {
                           l.warps));
 }
 
-/// Traces the function for arrays with these shapes and strides.
+}  // namespace
+
 Program program_for(const Definition& d, const std::vector<Shape>& shapes, const std::vector<Strides>& strides,
                     const AnyConfig& config) {
   if (!d.grid) refuse(d, "has no grid: give one by .grid");
@@ -179,8 +151,6 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
   return Program(std::move(data));
 }
 
-}  // namespace
-
 Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config) {
   std::vector<Strides> strides;
   for (const Shape& shape : shapes) strides.push_back(row_major_strides(shape));
@@ -189,40 +159,12 @@ Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& co
   return {std::move(shapes), config, std::move(program), std::move(node)};
 }
 
-namespace {
-
-/// Checks the arrays of a raw launch; returns the strides of all.
-std::vector<Strides> raw_strides(const Definition& d, const std::vector<RawArray>& arrays) {
-  if (arrays.size() != d.arrays.size())
-    refuse(d, fmt::format("launch takes {} arrays, got {}", d.arrays.size(), arrays.size()));
-  std::vector<Strides> out;
-  for (size_t k = 0; k < arrays.size(); ++k) {
-    const RawArray& a = arrays[k];
-    const auto wrong = [&](const std::string& what) { refuse(d, fmt::format("launch: array {} {}", k, what)); };
-    if (a.shape.size() != static_cast<size_t>(d.arrays[k].rank) || !is_static(a.shape))
-      wrong(fmt::format("has {} axes, its shape is {}", d.arrays[k].rank, weft::to_string(a.shape)));
-    if (!a.strides.empty() && a.strides.size() != a.shape.size())
-      wrong(fmt::format("has {} strides for {} axes", a.strides.size(), a.shape.size()));
-    if (num_elements(a.shape) > 0 && !a.data) wrong("has elements, but its pointer is null");
-    if (reinterpret_cast<uintptr_t>(a.data) % static_cast<uintptr_t>(d.arrays[k].dtype.size()) != 0)
-      wrong(fmt::format("does not lie at a multiple of {} bytes, as {} must", d.arrays[k].dtype.size(),
-                        dtype_name(d.arrays[k].dtype)));
-    out.push_back(a.strides.empty() ? row_major_strides(a.shape) : Strides(a.strides));
-    for (size_t axis = 0; axis < a.shape.size(); ++axis)
-      if (d.arrays[k].use != Use::in && out[k][axis] == 0 && a.shape[axis].bound() > 1)
-        wrong("is written, and repeats its elements: give it strides that are not 0");
-  }
-  return out;
-}
-
-}  // namespace
-
 struct Traced::State {
   Definition definition;
   std::mutex lock;
   std::deque<EntryRef> entries;  // the latest first
   std::deque<TunedEntry> tuned;
-  std::deque<std::shared_ptr<RawEntry>> raw_entries;
+  RawPrograms raw;
 
   EntryRef find(const std::vector<Shape>& shapes, const AnyConfig& config) {
     const std::scoped_lock held(lock);
@@ -259,30 +201,6 @@ struct Traced::State {
     if (tuned.size() > most_traced) tuned.pop_back();
     return made.node;
   }
-
-  /// Returns the program of a raw launch, traced now or before.
-  std::shared_ptr<RawEntry> of_raw(const std::vector<RawArray>& arrays, const AnyConfig& config) {
-    if (!config.value) refuse(definition, "has no configuration: give one by .config");
-    std::vector<Strides> strides = raw_strides(definition, arrays);
-    std::vector<Shape> shapes;
-    for (const RawArray& a : arrays) shapes.push_back(a.shape);
-    {
-      const std::scoped_lock held(lock);
-      for (const auto& e : raw_entries)
-        if (e->shapes == shapes && e->strides == strides && same_config(e->config, config)) return e;
-    }
-    Program program = program_for(definition, shapes, strides, config);
-    const graph::KernelWork work = graph::work_of(program.data().kernel, program.programs());
-    double total = work.operations + work.products;
-    for (size_t k = 0; k < shapes.size(); ++k)
-      total += static_cast<double>(num_elements(shapes[k]) * definition.arrays[k].dtype.size());
-    const auto made =
-        std::make_shared<RawEntry>(std::move(shapes), std::move(strides), config, std::move(program), total);
-    const std::scoped_lock held(lock);
-    raw_entries.push_front(made);
-    if (raw_entries.size() > most_traced) raw_entries.pop_back();
-    return made;
-  }
 };
 
 Traced::Traced(Definition definition) : state_(std::make_shared<State>()) {
@@ -301,19 +219,14 @@ std::vector<array> Traced::call(const std::vector<array>& inputs, const AnyConfi
   return out;
 }
 
-void Traced::launch(const RawStream& stream, const std::vector<RawArray>& arrays, const AnyConfig& config) const {
-  if (!is_available(stream.device))
-    refuse(state_->definition,
-           fmt::format("launch: this machine has no such device: {}", describe_device(stream.device)));
-  const std::shared_ptr<RawEntry> entry = state_->of_raw(arrays, config);
-  std::vector<void*> pointers;
-  for (const RawArray& a : arrays) pointers.push_back(a.data);
-  const target::Segment segment{pointers, {}, entry->program.programs()};
-  if (segment.grid == 0) return;
-  const target::Executable& code = entry->on(stream.device.type == Device::gpu ? stream.device.index : -1);
-  if (const auto* foreign = dynamic_cast<const target::ForeignLaunch*>(&code))
-    return foreign->run_on(stream.handle, segment);
-  code.run(std::span(&segment, 1), entry->work);
+void Traced::launch(const RawStream& stream, const std::vector<RawArray>& arrays, const std::vector<RawExtent>& extents,
+                    const AnyConfig& config, Line at) const {
+  state_->raw.launch(state_->definition, stream, arrays, extents, config, at);
+}
+
+void Traced::debug_launch(const Debugger& debugger, const std::vector<RawArray>& arrays,
+                          const std::vector<RawExtent>& extents, const AnyConfig& config, Line at) const {
+  state_->raw.debug(state_->definition, debugger, arrays, extents, config, at);
 }
 
 Program Traced::program(const std::vector<array>& inputs, const AnyConfig& config) const {

@@ -20,6 +20,13 @@ struct Entry {
 /// Checks the arguments of a call, and returns the shapes of all arrays. Throws std::invalid_argument "[kernel NAME]
 /// …".
 std::vector<Shape> array_shapes(const Definition& d, const std::vector<array>& inputs, const void* config);
+/// Traces the function for arrays of these shapes and strides.
+Program program_for(const Definition& d, const std::vector<Shape>& shapes, const std::vector<Strides>& strides,
+                    const AnyConfig& config);
+/// Returns whether two configurations are equal.
+bool same_config(const AnyConfig& a, const AnyConfig& b);
+/// Programs that a kernel keeps of each kind.
+inline constexpr size_t most_traced = 256;
 /// Traces the function for arrays of these shapes.
 Entry traced(const Definition& d, std::vector<Shape> shapes, const AnyConfig& config);
 

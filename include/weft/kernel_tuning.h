@@ -16,13 +16,19 @@
 /// (weft/kernel_function.h) gives a kernel several of them, of which the compiler chooses the fastest.
 namespace weft::k {
 
+/// Who runs the iterations of a kernel's parallel loops (k::parallel) on a GPU: all threads of a program, one iteration
+/// after another; its warps, each an iteration at a time; the blocks of a cluster, which then run one program.
+/// `chosen`: the compiler's rule (docs/kernels.md).
+enum class Iterations : uint8_t { chosen, in_turn, warps, cluster };
+
 /// How a kernel is launched on a GPU. 0 leaves the choice to the compiler; CPUs know none of it.
 struct LaunchOptions {
   /// Warps of a program: 1, 2, 4, 8, 16 or 32; with warpgroups (wgmma) a multiple of 4.
   int warps = 0;
   /// Stages of the ring by which loops copy ahead what they multiply, at most: as many as there is memory for.
   int stages = 0;
-  /// Blocks of a cluster: 0 or 1, more are refused where the kernel's code has no clusters.
+  /// Blocks of a cluster that share the iterations of parallel loops. More than 1 are refused where the kernel has no
+  /// such loop, or its iterations cannot run so.
   int cluster = 0;
   /// Registers of a thread, at most.
   int registers = 0;
@@ -30,6 +36,8 @@ struct LaunchOptions {
   /// tensor cores. Programs must be equally long and have one loop that copies ahead; others are multiplied
   /// without turns, and their source says why.
   int ping_pong = 0;
+  /// Who runs the iterations of parallel loops. What is asked for and cannot be had is refused.
+  Iterations iterations = Iterations::chosen;
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

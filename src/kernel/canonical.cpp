@@ -137,7 +137,8 @@ Digest digest(const Kernel& kernel) {
         .number(k.launch.specialize)
         .number(k.launch.persistent)
         .number(k.launch.ping_pong)
-        .number(k.launch.instruction);
+        .number(k.launch.instruction)
+        .number(k.launch.iterations);
   h.number(k.types.size());
   for (const Type& t : k.types) hash_type(h, t);
   hash_block(h, k.body);

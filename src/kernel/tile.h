@@ -240,6 +240,7 @@ struct LaunchOptions {
   // target, which has equally long programs do so.
   int specialize = 0, persistent = 0, ping_pong = 0;
   int instruction = 0;  // by which products are multiplied: 1 wgmma, 2 mma.sync, 3 fma
+  int iterations = 0;   // of parallel loops: 1 in turn, 2 by warps of a block, 3 by blocks of a cluster
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
 

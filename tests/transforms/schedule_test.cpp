@@ -151,6 +151,44 @@ TEST_CASE("a kernel refuses steps that it cannot have") {
             "[kernel line] raster(2): the grid does not end in two parallel axes"));
 }
 
+TEST_CASE("parallel iterations are bound to warps, to blocks of a cluster, or run in turn") {
+  const auto sums =
+      k::kernel("sums_by_parts", [](k::In<float, 2> x, k::Out<float, 1> y) {
+        const auto row = x.fixed(k::program_id(0));
+        const auto parts = k::scratch<float>({8});
+        k::parallel(8, [&](const k::Index& i) {
+          k::Mut total = k::zeros<float>({32});
+          k::loop(i * 32, x.dim(1), 8 * 32, [&](const k::Index& at) { total += row(k::ds(at, 32)).load(); });
+          parts(i) = k::sum(total, 0);
+        });
+        y(k::program_id(0)) = k::sum(parts(k::all), 0);
+      }).grid([](auto x, auto) {
+          return k::Grid{x.dim(0)};
+        }).outputs([](const array& x) { return Shape{x.shape(0)}; });
+  const array x = random::normal({3, 1000});
+  const auto source = [&](const char* steps, const char* arch) {
+    return k::show(sums.schedule(steps).program(x), "cuda", arch);
+  };
+  CHECK(has(source("", "sm_90a"), "// 8 parallel iterations by 8 warps"));
+  CHECK(has(source("bind(l0, warp); warps(4)", "sm_80"), "by 4 warps"));
+  CHECK(has(source("bind(l0, cluster)", "sm_90a"), "by 8 blocks of a cluster"));
+  CHECK(has(source("bind(l0, serial)", "sm_90a"), "by all threads in turn, as the launch asks"));
+  CHECK(has(error_of([&] { source("bind(l0, cluster)", "sm_80"); }), "this GPU has no clusters"));
+  const auto asked = sums.config({}, {.iterations = k::Iterations::cluster});
+  CHECK(asked.show("schedule", x) == "bind(l0, cluster)\n");
+  CHECK(has(asked.program(x).to_string(), "iterations 3"));
+  CHECK(sums.schedule(asked.show("schedule", x)).program(x).to_string() == asked.program(x).to_string());
+  for (const char* const steps : {"bind(l0, warp)", "bind(l0, cluster)", "bind(l0, serial)"}) {
+    CAPTURE(steps);
+    CHECK(same(sums.schedule(steps)(x), sums(x)));
+    CHECK(same(sums.schedule(steps).interpret(x), sums(x)));
+  }
+  const auto why = [&](const char* steps) { return error_of([&] { sums.schedule(steps).program(x); }); };
+  CHECK(has(why("bind(l1, warp)"), "[kernel sums_by_parts] bind(l1, warp): its iterations run one after another"));
+  CHECK(has(why("bind(l0, lane)"), "are bound to warp, cluster or serial"));
+  CHECK(has(why("bind(l0, warp); bind(l0, cluster)"), "bind(l0, cluster): the launch has 2 already"));
+}
+
 TEST_CASE("configurations hold steps") {
   struct Tile {
     int64_t side;

@@ -144,7 +144,8 @@ Program program_for(const Definition& d, const std::vector<Shape>& shapes, const
                          .stages = l.stages,
                          .cluster = l.cluster > 1 ? l.cluster : 0,
                          .registers = l.registers,
-                         .ping_pong = l.ping_pong};
+                         .ping_pong = l.ping_pong,
+                         .iterations = static_cast<int>(l.iterations)};
   if (!nothing) apply_steps(d.name, config.steps, data->kernel);
   const kernel::LaunchOptions& launch = data->kernel.launch;
   check_launch(d, {launch.warps, launch.stages, launch.cluster, launch.registers});

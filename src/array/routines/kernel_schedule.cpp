@@ -49,6 +49,23 @@ int instruction_of(const std::string& name, const Step& step) {
   return static_cast<int>(found - instructions.begin()) + 1;
 }
 
+/// On which levels the iterations of parallel loops run, in the order of LaunchOptions::iterations, from 1 on.
+constexpr std::array<std::string_view, 3> levels{"serial", "warp", "cluster"};
+
+int level_of(const std::string& name, const Step& step, const kernel::Inst& loop) {
+  const auto found = std::find(levels.begin(), levels.end(), step.word);
+  if (found == levels.end())
+    refuse_step(
+        name, step,
+        "a kernel's programs and lanes are its own: the iterations of a parallel loop are bound to warp, cluster "
+        "or serial");
+  if (!loop.parallel)
+    refuse_step(name, step,
+                "its iterations run one after another, as they may read what others wrote: write k::parallel "
+                "in place of the loop");
+  return static_cast<int>(found - levels.begin()) + 1;
+}
+
 }  // namespace
 
 void raster_programs(const std::string& name, const Steps& steps) {
@@ -82,6 +99,7 @@ void apply_steps(const std::string& name, const Steps& steps, kernel::Kernel& ke
   const auto on_off = [](const Step& step) { return step.word == "on" ? 1 : 2; };
   for (const Step& step : steps.list()) switch (step.kind) {
       case Kind::pipeline: set(step, loop_named(name, step, loops).axis, step.numbers[0]); break;
+      case Kind::bind: set(step, kernel.launch.iterations, level_of(name, step, loop_named(name, step, loops))); break;
       case Kind::warps: set(step, kernel.launch.warps, step.numbers[0]); break;
       case Kind::registers: set(step, kernel.launch.registers, step.numbers[0]); break;
       case Kind::specialize: set(step, kernel.launch.specialize, on_off(step)); break;
@@ -92,7 +110,7 @@ void apply_steps(const std::string& name, const Steps& steps, kernel::Kernel& ke
       default:
         refuse_step(name, step,
                     "a kernel divides its work itself, by its grid, its tiles and its loops: its steps are "
-                    "tensorize, pipeline, specialize, persistent, ping_pong, raster, warps and registers");
+                    "bind, tensorize, pipeline, specialize, persistent, ping_pong, raster, warps and registers");
     }
 }
 
@@ -103,6 +121,8 @@ Steps steps_of_kernel(const kernel::Kernel& kernel) {
     for (const kernel::Inst& inst : block.insts) {
       if (inst.op == kernel::Op::loop) {
         const std::string loop = fmt::format("l{}", number++);
+        if (inst.parallel && kernel.launch.iterations > 0)
+          out = out.bind(loop, std::string(levels[static_cast<size_t>(kernel.launch.iterations - 1)]));
         if (inst.axis > 0) out = out.pipeline(loop, inst.axis);
         else if (kernel.launch.stages > 0) out = out.pipeline(loop, kernel.launch.stages);
       }

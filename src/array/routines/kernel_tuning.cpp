@@ -18,11 +18,10 @@ namespace {
 /// Returns the word of a configuration: its values, or its number where they have no text, and its launch options.
 std::string word_of(const AnyConfig& c, size_t number) {
   std::string word = c.text.empty() ? fmt::format("#{}", number) : c.text;
-  const std::pair<const char*, int> options[] = {{"warps", c.launch.warps},
-                                                 {"stages", c.launch.stages},
-                                                 {"cluster", c.launch.cluster},
-                                                 {"registers", c.launch.registers},
-                                                 {"ping_pong", c.launch.ping_pong}};
+  const std::pair<const char*, int> options[] = {
+      {"warps", c.launch.warps},         {"stages", c.launch.stages},
+      {"cluster", c.launch.cluster},     {"registers", c.launch.registers},
+      {"ping_pong", c.launch.ping_pong}, {"iterations", static_cast<int>(c.launch.iterations)}};
   for (const auto& [name, value] : options)
     if (value > 0) word += fmt::format(";{}={}", name, value);
   if (!c.steps.empty()) word += ";" + schedule::to_string(c.steps);

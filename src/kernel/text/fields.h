@@ -30,7 +30,8 @@ inline constexpr std::pair<std::string_view, int LaunchOptions::*> launch_words[
     {"warps", &LaunchOptions::warps},           {"stages", &LaunchOptions::stages},
     {"cluster", &LaunchOptions::cluster},       {"registers", &LaunchOptions::registers},
     {"specialize", &LaunchOptions::specialize}, {"persistent", &LaunchOptions::persistent},
-    {"ping_pong", &LaunchOptions::ping_pong},   {"instruction", &LaunchOptions::instruction}};
+    {"ping_pong", &LaunchOptions::ping_pong},   {"instruction", &LaunchOptions::instruction},
+    {"iterations", &LaunchOptions::iterations}};
 
 /// Returns the word of a field in an instruction of this kind: where a stride is a step, "step" and not "stride".
 std::string_view clause_name(Op op, const FieldText& field);

@@ -175,7 +175,8 @@ void Renderer::choose_general_threads() {
   constexpr int64_t elements_of_thread = 8;
   if (has_lanes(kernel_.body)) vec_ = 1;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(1, largest_tile_ / elements_of_thread));
-  threads_ = warps_ > 0 ? 32 * warps_
+  threads_ = iterations_ > 1 ? 32 * iterations_
+             : warps_ > 0    ? 32 * warps_
              : kernel_.launch.warps > 0
                  ? 32 * kernel_.launch.warps
                  : static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(wanted)), 32, most_threads));
@@ -202,9 +203,11 @@ void Renderer::check_launch() const {
                     asked.warps, threads_ / 32, most_threads / 32));
   if (asked.cluster > 1 && asked.cluster != cluster_)
     refuse(
-        fmt::format("is asked to run by clusters of {} blocks, which kernels of users do not have: leave cluster at "
-                    "1",
+        fmt::format("is asked to run by clusters of {} blocks, and has no parallel loop whose iterations they could "
+                    "share: leave cluster at 1",
                     asked.cluster));
+  if (asked.iterations > 1 && iterations_note_.empty())
+    refuse("is asked to run parallel iterations side by side, and has none: leave iterations out");
   if (kernel_.cluster > 0 && !features_.clusters)
     refuse(
         fmt::format("its programs run in clusters of {}, which this GPU does not have: run it on one of compute "

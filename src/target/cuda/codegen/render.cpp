@@ -27,10 +27,12 @@ int64_t power_of_two_in(int64_t v) { return v == 0 ? most_divisor : std::min(mos
 Renderer::Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features,
                    const Refused& refused)
     : kernel_(kernel), general_(kernel.any_size || !kernel::is_basic(kernel)), variant_(variant), features_(features),
-      names_(kernel.types.size()), splat_(kernel.types.size(), false), divisors_(kernel.types.size(), 1),
-      no_warpgroups_(refused.warpgroups), no_turns_(refused.turns), singles_allowed_(!refused.singles) {
+      no_warps_fit_(refused.warps_of_iterations), names_(kernel.types.size()), splat_(kernel.types.size(), false),
+      divisors_(kernel.types.size(), 1), no_warpgroups_(refused.warpgroups), no_turns_(refused.turns),
+      singles_allowed_(!refused.singles) {
   analyze(kernel.body);
   distribute_iterations();
+  choose_iterations();
   for (const kernel::Local& local : kernel.locals) {
     const int64_t period = std::max<int64_t>(16, 8 * local.swizzle);  // after which a swizzle begins anew
     local_bytes_ = (local_bytes_ + period - 1) / period * period;
@@ -139,7 +141,7 @@ void Renderer::block(const Block& block) {
     const std::span<const Inst* const> here =
         std::span(insts).subspan(k, merged_reductions(std::span(insts).subspan(k)));
     k += here.size();
-    if (!arrived_ && !distributed(i) && waits_for_memory(i)) arrive();
+    if (!arrived_ && (general_ || !distributed(i)) && waits_for_memory(i)) arrive();
     for (const Inst* next : here) finish_products_before(*next);
     if (!i.blocks.empty()) wait_for_kept();
     if (here.size() > 1) reduce_warps_to_rows(here);
@@ -161,7 +163,7 @@ std::vector<const kernel::Inst*> Renderer::in_order(const Block& block) const {
                       i.op == Op::reshape || ((i.op == Op::load || i.op == Op::gather) && !is_local(i.ref)) ||
                       (i.op == Op::when && !i.results.empty());
     const std::vector<Value> read = kernel::reads(i);
-    const bool waits = arrived_ || cluster_ == 1 || !pure || waits_for_memory(i) ||
+    const bool waits = arrived_ || cluster_ == 1 || general_ || !pure || waits_for_memory(i) ||
                        std::any_of(read.begin(), read.end(), [&](Value v) { return waiting.contains(v); });
     (waits ? late : early).push_back(&i);
     if (waits) waiting.insert(i.results.begin(), i.results.end());
@@ -292,6 +294,7 @@ bool Renderer::in_halves(const Inst& cast) const {
 /// all blocks must have started by then. Where each warp takes an iteration, the warp acts as a program of its own,
 /// without block barriers.
 void Renderer::parallel(const Inst& i) {
+  if (general_) return cluster_ > 1 ? iterations_by_blocks(i) : iterations_by_warps(i);
   const Block& body = i.blocks[0];
   const bool first = iterations_begun_++ == 0, last = iterations_begun_ == parallel_loops_;
   if (first)
@@ -524,6 +527,7 @@ Rendered Renderer::run(const std::string& symbol) {
                                                       : producer_      ? fmt::format("meet_first<{}>();", threads_)
                                                       : threads_ <= 32 ? "__syncwarp();"
                                                                        : "__syncthreads();");
+  if (!iterations_note_.empty()) text += "// " + iterations_note_ + "\n";
   for (const std::string& note : notes_) text += "// " + note + "\n";
   for (const std::string& form : forms_) text += form;
   if (has_lanes(kernel_.body)) text += cuda_source("target/cuda/codegen/text/lanes.cuh");

@@ -31,7 +31,9 @@ std::string Renderer::buffer(Ref ref) const {
     return fmt::format("{}{}", arrived_ && !kernel_.params[static_cast<size_t>(ref)].constant ? "q" : "p", ref);
   const int64_t offset = local_offsets_[static_cast<size_t>(ref) - kernel_.params.size()];
   if (!neighbour_.empty()) return fmt::format("(({}*)({} + {}))", memory_type(ref), neighbour_, offset);
-  if (!in_shares(ref)) return fmt::format("(({}*)(locals + {}))", memory_type(ref), offset);
+  if (!in_shares(ref))
+    return fmt::format("(({}*)({} + {}))", memory_type(ref),
+                       reaches_first_ && in_first_.contains(ref) ? "first_locals" : "locals", offset);
   return fmt::format("(({}*)(locals + {}) - rank * {})", memory_type(ref), offset,
                      kernel_.locals[static_cast<size_t>(ref) - kernel_.params.size()].share);
 }

@@ -38,7 +38,7 @@ class Renderer {
   /// why programs do not multiply in turns; and whether tiles outside of loops may have stages.
   struct Refused {
     std::string warpgroups, turns;
-    bool singles = false;
+    bool singles = false, warps_of_iterations = false;
   };
   Renderer(const kernel::Kernel& kernel, const Variant& variant, const Features& features, const Refused& refused);
   Rendered run(const std::string& symbol);
@@ -46,6 +46,8 @@ class Renderer {
   std::string why_no_turns() const;
   /// Returns whether tiles were to have stages of their own, and there is no producer to copy them.
   bool lacks_singles() const { return !singles_.empty() && !producer_; }
+  /// Returns whether the rule gives each warp an iteration of a parallel loop.
+  bool has_warps_by_rule() const { return warps_by_rule_; }
 
  private:
   using Inst = kernel::Inst;
@@ -259,6 +261,25 @@ class Renderer {
   std::optional<BoxedTile> boxed_copy(const Inst& inst) const;
   void find_box_copies(const Uses& uses);
   void copy_box(const Inst& inst, const BoxCopy& copy);
+  // general/choose_iterations.cpp, render_iterations.cpp
+  /// The parallel loops of a kernel: how many iterations they have, what these compute, and what else the kernel does.
+  struct ParallelLoops {
+    std::vector<const Inst*> all = {};
+    int64_t count = 0, tile = 1;             // elements of an iteration's largest tile
+    bool walks = false, takes_tile = false;  // it has a loop; it reads a tile from outside
+    bool multiplies = false, asynchronous = false;
+  };
+  ParallelLoops parallel_loops() const;
+  std::string find_in_first(const ParallelLoops& loops);
+  std::string no_warps(const ParallelLoops& loops) const;
+  std::string no_blocks(const ParallelLoops& loops);
+  int warps_by_rule(const ParallelLoops& loops) const;
+  int blocks_by_rule(const ParallelLoops& loops) const;
+  void iterate_as_asked(const ParallelLoops& loops, int asked, const std::string& no_warps,
+                        const std::string& no_blocks);
+  void choose_iterations();
+  void iterations_by_warps(const Inst& loop);
+  void iterations_by_blocks(const Inst& loop);
   // general/render_roles.cpp
   void roles(const Inst& inst);
   void role(const Inst& roles, size_t k);
@@ -443,7 +464,11 @@ class Renderer {
   std::map<Value, kernel::Ref> partial_row_loads_;  // values loaded from such a buffer to be reduced
   std::map<kernel::Ref, kernel::Reducer> row_reducers_;
   int parallel_loops_ = 0, iterations_begun_ = 0;
-  Iteration iteration_ = Iteration::none;  // of the parallel loop that is being rendered
+  bool no_warps_fit_ = false, warps_by_rule_ = false;  // of users' kernels
+  std::set<kernel::Ref> in_first_;                     // local buffers in the first block of a cluster
+  bool reaches_first_ = false;                         // they are accessed there from here on
+  std::string iterations_note_;                        // who runs parallel iterations, for people
+  Iteration iteration_ = Iteration::none;              // of the parallel loop that is being rendered
   int64_t exchange_bytes_ = 0, local_bytes_ = 0;
   std::vector<int64_t> local_offsets_;
   std::string body_;

@@ -25,7 +25,8 @@ constexpr int64_t registers_of_sm = 65536, most_registers = 255;
 constexpr int64_t most_of_three = 232;   // where three warpgroups share them, one of which copies
 constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
 constexpr int64_t shared_of_sm = 226 << 10;
-constexpr int64_t most_shared_bytes = 227 << 10;  // of a block where there are warpgroups
+constexpr int64_t most_shared_bytes = 227 << 10;   // of a block where there are warpgroups
+constexpr int64_t most_bytes_of_warps = 48 << 10;  // of a block whose warps have iterations by rule: any GPU has them
 
 /// Returns the elements of the accumulators that live together: those of a block's products.
 int64_t accumulators(const Uses& uses, const std::vector<const Inst*>& dots) {
@@ -186,6 +187,10 @@ static Rendered rendered(const kernel::Kernel& kernel, const std::string& symbol
       continue;
     }
     const Rendered out = renderer.run(symbol);
+    if (renderer.has_warps_by_rule() && out.shared_bytes > most_bytes_of_warps) {
+      refused.warps_of_iterations = true;
+      continue;
+    }
     const bool fits = !features.warpgroups || out.shared_bytes <= most_shared_bytes || !kernel.any_size;
     if (fits || !refused.warpgroups.empty()) return out;
     refused.warpgroups = fmt::format("its tiles would take {} bytes of shared memory", out.shared_bytes);

@@ -39,6 +39,7 @@ static constexpr int on = 1, off = 2, where_possible = 3;  // of a launch option
 /// Decides whether there is a producer. Returns why not.
 std::string Renderer::choose_producer(const Uses& uses) {
   if (kernel_.launch.specialize == off) return "the launch asks for none";
+  if (cluster_ > 1) return "its iterations are blocks of a cluster, whose threads all meet";
   if (variant_.segments > 1) return "one launch has several segments";
   if (rings_of_loops_.empty()) return "no loop copies ahead";
   if (blocks_ > 1 && !registers_for_copies()) return "programs share an SM, and leave no registers to another warp";

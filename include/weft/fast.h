@@ -32,6 +32,14 @@ WEFT_API array scaled_dot_product_attention(const array& queries, const array& k
                                             const std::optional<array>& mask = std::nullopt,
                                             const std::optional<array>& sinks = std::nullopt, bool force_fused = false,
                                             StreamOrDevice s = {});
+/// Returns the same with dropout of the weights: each becomes 0 with probability `rate` and is divided by 1 - rate
+/// otherwise, after the denominator was taken. Which ones follows from `key`, two words, or the next one of the default
+/// sequence (weft/random.h), and from the position: weights are drawn where they are computed, forward and backward,
+/// and nothing of the size of the scores is stored. `rate` 0 gives attention without dropout. Lengths that are symbolic
+/// draw as their bounds do. MLX has no such function. Throws std::invalid_argument unless 0 ≤ rate < 1.
+WEFT_API array dropout_attention(const array& queries, const array& keys, const array& values, float scale, float rate,
+                                 const std::string& mask_mode = "", const std::optional<array>& mask = std::nullopt,
+                                 const std::optional<array>& key = std::nullopt, StreamOrDevice s = {});
 /// Returns the attention of one new token over a key-value cache: q [B, H, 1, D] sees the first `length` rows of k and
 /// v [B, G, T, D]. `length` is one integer in an array: data, not part of a shape, so every token runs the same
 /// program. MLX has no such function.

@@ -97,15 +97,16 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
-/// The facts that the attention kernels need of a region that is attention (inputs q, k, v, [mask]; results o and the
-/// rows' logsumexp) or its derivative (inputs q, k, v, [mask], o, logsumexp, cotangent of o; results the cotangents of
-/// q, k and v).
+/// The facts that the attention kernels need of a region that is attention (inputs q, k, v, [mask], [key]; results o
+/// and the rows' logsumexp) or its derivative (inputs q, k, v, [mask], [key], o, logsumexp, cotangent of o; results the
+/// cotangents of q, k and v).
 struct AttentionRegion {
   double scale = 1;
   bool causal = false;  // row i sees columns up to i + offset
   int64_t offset = 0;
   bool mask = false;  // bool: false hides; floating: added to the scores
   bool derivative = false;
+  double dropout = 0;  // the share of weights that become 0, by the bits of the key; 0: there is no key
 };
 
 /// A named region. `body` builds its result from the inputs in primitives or other composites, and may depend on

@@ -70,8 +70,14 @@ std::shared_ptr<const graph::Control> control_of(const Tape::Entry::Control& wri
 
 /// Checks what the compiler assumes of a region that claims to be attention.
 void check_attention(const graph::AttentionRegion& region, const Values& inputs) {
-  if (inputs.size() != (region.derivative ? 6u : 3u) + (region.mask ? 1u : 0u))
-    throw_invalid("attention", "takes q, k, v, perhaps a mask, and for its derivative three more");
+  const size_t key = region.mask ? 4 : 3;
+  if (inputs.size() != (region.derivative ? 6u : 3u) + (region.mask ? 1u : 0u) + (region.dropout > 0 ? 1u : 0u))
+    throw_invalid("attention", "takes q, k, v, perhaps a mask and a key of dropout, and for its derivative three more");
+  if (!(region.dropout >= 0 && region.dropout < 1)) throw_invalid("attention", "the rate of dropout is from 0 to 1");
+  if (region.dropout > 0 &&
+      (inputs[key].dtype() != uint32 || inputs[key].type().rank() < 1 ||
+       inputs[key].type().rank() + 1 > inputs[0].type().rank() || !(inputs[key].shape().back() == 2)))
+    throw_invalid("attention", "the key of dropout is two uint32 words, or such a pair for each index of leading axes");
   for (size_t k = 0; k < 3; ++k)
     if (inputs[k].type().rank() < 2 || inputs[k].type().rank() != inputs[0].type().rank() ||
         !is_float(inputs[k].dtype()))

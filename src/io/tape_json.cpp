@@ -95,6 +95,8 @@ ordered_json tape_json(const Tape& tape) {
                             {"offset", a->offset},
                             {"mask", a->mask},
                             {"derivative", a->derivative}};
+    if (e.attention && e.attention->dropout > 0)
+      entry["attention"]["dropout"] = number_json(Number::of_real(e.attention->dropout));
     if (const auto& c = e.control) {
       entry["control"] = {{"constants", c->constants},
                           {"carry", c->carry},
@@ -287,9 +289,13 @@ class TapeReader {
   }
   static graph::AttentionRegion attention(const json& value) {
     fields(value, "attention", {"scale", "causal", "offset", "mask", "derivative"},
-           {"scale", "causal", "offset", "mask", "derivative"});
-    return {number(value["scale"]).real(), truth(value["causal"], "causal"), whole(value["offset"], "offset"),
-            truth(value["mask"], "mask"), truth(value["derivative"], "derivative")};
+           {"scale", "causal", "offset", "mask", "derivative", "dropout"});
+    return {number(value["scale"]).real(),
+            truth(value["causal"], "causal"),
+            whole(value["offset"], "offset"),
+            truth(value["mask"], "mask"),
+            truth(value["derivative"], "derivative"),
+            value.contains("dropout") ? number(value["dropout"]).real() : 0};
   }
   /// Returns the key of a region that was read, with a digest of its body: name and key identify a region, and its body
   /// may differ from this library's of the same name.

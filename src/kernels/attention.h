@@ -3,6 +3,7 @@
 // for rows, none for scores.
 //
 //   t = score(scale · q kᵀ) (+ mask), -inf where hidden; l = log Σ exp t, p = exp(t - l), o = p v
+//   with dropout d = p m / (1 - rate) in place of p in o and dv, and g vᵀ m / (1 - rate) in place of g vᵀ, m in {0, 1}
 //   delta = Σ g o, ds = p (g vᵀ - delta) · score', dq = scale · ds k, dk = scale · dsᵀ q, dv = pᵀ g
 #include <cstdint>
 #include <functional>
@@ -59,6 +60,11 @@ struct Attention {
   // Query i sees the keys from i - before to i + after; causal: after = keys - queries.
   int64_t before = all, after = all;
   ScoreFunction score;
+  /// The share of weights that become 0. `key` holds two words, a pair for each index along the first `keyed` batch
+  /// axes; kernel/describe/dropout.h says which weights they keep.
+  double dropout = 0;
+  AttentionArray key;
+  size_t keyed = 0;
   AttentionArray q, k, v;
   AttentionArray mask;  // [queries, keys], bool or floats; or an integer, the number of keys that are seen
   AttentionArray o, lse;

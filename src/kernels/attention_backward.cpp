@@ -23,11 +23,16 @@ Uses operands(const Attention& a) {
   return {{&a.q, a.queries, a.width},       {&a.k, a.keys, a.width},
           {&a.v, a.keys, a.value_width},    {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()},
           {&a.g, a.queries, a.value_width}, {&a.lse, a.queries, 0},
-          {&a.delta, a.queries, 0}};
+          {&a.delta, a.queries, 0},         {&a.key, 2, 0}};
 }
 
 Scores probabilities(const AttentionFrame& f, const Scores& products, const Scores& lse, const ScoreBlock& block) {
   return k::exp2(k::fma(logits_of(f, products, block), exponent_of(f.a), -lse));
+}
+
+/// Returns cotangents of weights from those of weights after dropout.
+Scores after_dropout(const AttentionFrame& f, const Scores& cotangents, const ScoreBlock& block) {
+  return f.a.dropout == 0 ? cotangents : dropped(f, cotangents, block) * dropout_share(f.a);
 }
 
 template <class T>
@@ -48,7 +53,7 @@ void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks&
                  values = f.rows<T>(a.v, at, size.keys, a.keys, a.value_width);
       const Scores s = row_products<T>(a, q, keys, left), dp = row_products<T>(a, g, values, left);
       const Scores p = probabilities(f, s, lse, block);  // while tensor cores make dp
-      const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
+      const auto ds = k::cast<T>(cotangent_of(f, s, p * (after_dropout(f, dp, block) - delta), block));
       sum = multiplied<T>(a, left ? ds : k::trans(ds), keys, sum.get());
     };
   };
@@ -133,10 +138,10 @@ void add_queries(const AttentionFrame& f, const KeptKeys<T>& own, KeySums& sums,
   // Both products of scores come first: tensor cores have the second one to do while exponentials are computed.
   const Scores dp = a.dk ? row_products<T>(a, own.values, g, left) : Scores();
   const Scores p = probabilities(f, s, lse, block);
-  if (a.dv) sums.v = multiplied<T>(a, keys_first(k::cast<T>(p)), g, sums.v.get());
+  if (a.dv) sums.v = multiplied<T>(a, keys_first(k::cast<T>(dropped(f, p, block))), g, sums.v.get());
   if (!a.dk) return;
   const auto delta = of_queries(f.entries(a.delta, block.query, n, a.queries, 0), left);
-  const auto ds = k::cast<T>(cotangent_of(f, s, p * (dp - delta), block));
+  const auto ds = k::cast<T>(cotangent_of(f, s, p * (after_dropout(f, dp, block) - delta), block));
   sums.k = multiplied<T>(a, keys_first(ds), q, sums.k.get());
   if (!all) return;
   const Scores sum = all->sums.load<float>(block.query, n);
@@ -177,7 +182,7 @@ void keys(AttentionFrame& f, const Index& first, const AttentionBlocks& blocks,
     if (range.any_last) k::loop(k::maximum(range.whole, range.last), range.end, rest.queries, add(rest, false));
   });
   if (a.dk) f.store(a.dk, first, a.keys, a.width, sums.k * a.scale);
-  if (a.dv) f.store(a.dv, first, a.keys, a.value_width, sums.v.get());
+  if (a.dv) f.store(a.dv, first, a.keys, a.value_width, a.dropout > 0 ? sums.v * dropout_share(a) : sums.v.get());
 }
 
 /// All cotangents of one batch index.

@@ -18,8 +18,8 @@ struct Rows {
   k::Mut<float, 2> sum;
 };
 
-/// Adds the scores of a block of queries and keys to the rows' maxima and sums. Returns their exponentials, and by what
-/// what was summed before shrinks.
+/// Adds the scores of a block of queries and keys to the rows' maxima and sums. Returns their exponentials, after
+/// dropout, and by what what was summed before shrinks.
 struct Exponentials {
   Scores p;
   k::Tile<float, 1> shrink;
@@ -36,7 +36,7 @@ Exponentials exponentials(const AttentionFrame& f, const Scores& products, Rows&
   const auto shrink = k::exp2(rows.most - base);
   rows.total = rows.total * shrink + k::sum(p, along_keys);
   rows.most = larger;
-  return {p, shrink};
+  return {dropped(f, p, block), shrink};
 }
 
 /// Takes the blocks of keys one after another.
@@ -102,7 +102,7 @@ void forward(const AttentionFrame& f, const Index& first, const AttentionBlocks&
   const k::Tile<float, 1> total = rows.total.get();
   const auto nothing = total == 0.0;
   const auto share = 1.0f / k::where(nothing, 1.0, total);
-  if (a.o) f.store(a.o, first, a.queries, a.value_width, rows.sum * k::col(share));
+  if (a.o) f.store(a.o, first, a.queries, a.value_width, rows.sum * k::col(share * dropout_share(a)));
   if (a.lse)
     f.store_entries(a.lse, first, a.queries, k::where(nothing, INFINITY, (rows.most + k::log2(total)) * (1 / log2_e)));
 }
@@ -117,7 +117,8 @@ AttentionKernel attention_forward(const Attention& a, const AttentionBlocks& blo
                                    {&a.q, a.queries, a.width},
                                    {&a.k, a.keys, a.width},
                                    {&a.v, a.keys, a.value_width},
-                                   {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()}});
+                                   {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()},
+                                   {&a.key, 2, 0}});
   const auto body = [&](std::span<const k::AnyRef> refs) {
     const AttentionFrame f(a, params, refs, batch_ids(a, axis_of_blocks(a, blocks)));
     with_element(a, [&]<class T>() { forward<T>(f, first_query(a, blocks), blocks); });

@@ -23,7 +23,8 @@ void check_attention(const Attention& a, const char* what) {
   if (a.queries.bound() < 1 || a.keys.bound() < 1 || a.width < 1 || a.value_width < 1)
     throw_invalid(what, fmt::format("needs queries, keys and columns, got q [{}, {}] and v [{}, {}]", a.queries.bound(),
                                     a.width, a.keys.bound(), a.value_width));
-  for (const AttentionArray* x : {&a.q, &a.k, &a.v, &a.mask, &a.o, &a.lse, &a.g, &a.delta, &a.dq, &a.dk, &a.dv})
+  if (a.dropout > 0 && !a.key) throw_invalid(what, "dropout needs a key: two words");
+  for (const AttentionArray* x : {&a.q, &a.k, &a.v, &a.mask, &a.key, &a.o, &a.lse, &a.g, &a.delta, &a.dq, &a.dk, &a.dv})
     if (*x && x->batch.size() != a.batch.size())
       throw_invalid(what, fmt::format("an array has strides for {} batch axes of {}: give one for each",
                                       x->batch.size(), a.batch.size()));
@@ -135,33 +136,12 @@ bool may_hide_rows(const Attention& a) { return a.mask || a.score.value || a.bef
 
 bool ends_within(const Dim& rows, int64_t block) { return !rows.is_static() || rows.bound() % block != 0; }
 
-ScoreFunction soft_cap(double cap) {
-  return {[cap](const Scores& s, const ScoreIndex&) -> Scores { return k::tanh(s * (1 / cap)) * cap; },
-          [cap](const Scores& s, const Scores& cotangent, const ScoreIndex&) -> Scores {
-            return cotangent * (1.0 - k::square(k::tanh(s * (1 / cap))));
-          }};
-}
-
-ScoreFunction alibi(size_t axis, int64_t heads) {
-  return {[axis, heads](const Scores& s, const ScoreIndex& at) -> Scores {
-            const auto head = k::cast<float>(at.batch[axis]);
-            const auto slope = k::exp2((head + 1.0) * (-8.0 / static_cast<double>(heads)));
-            return s - k::cast<float>(k::abs(at.query - at.key)) * slope;
-          },
-          {}};
-}
-
 namespace {
 
 bool adds_mask(const Attention& a) { return a.mask && is_float(a.mask.dtype); }
 
 /// Returns whether logits are the products as they are.
 bool keeps_products(const Attention& a) { return !a.score.value && !adds_mask(a) && a.scale > 0; }
-
-k::Tile<k::i32, 2> positions(const Index& first, int64_t count, bool along_rows) {
-  const auto at = k::cast<k::i32>(first) + k::arange<k::i32>(count);
-  return along_rows ? k::col(at) : k::row(at);
-}
 
 /// Returns a tile of the mask.
 k::Any masks(const AttentionFrame& f, const ScoreBlock& b) {
@@ -184,10 +164,6 @@ bool sees_keys_alone(const Attention& a) {
   if (a.after == Attention::all) return false;
   if (a.queries == a.keys) return a.after <= 0;
   return a.queries.is_static() && a.keys.is_static() && a.queries.bound() + a.after <= a.keys.bound();
-}
-
-ScoreIndex scores_at(const AttentionFrame& f, const ScoreBlock& b) {
-  return {positions(b.query, b.size.queries, !b.keys_first), positions(b.key, b.size.keys, b.keys_first), f.batch};
 }
 
 /// Hides what is outside of what a query sees.

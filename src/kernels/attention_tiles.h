@@ -75,6 +75,8 @@ class AttentionFrame {
                      const k::Tile<float, 1>& values) const;
   /// Returns the view of an array; columns 0: of entries.
   k::AnyRef view(const AttentionArray& x, const Dim& rows, int64_t columns) const;
+  /// Returns both words of the key of dropout, the second one above the first.
+  k::Tile<k::u64, 0> dropout_key() const;
   /// Returns the subscripts of the batch axes.
   std::vector<k::Span> batch_spans() const;
 
@@ -98,11 +100,17 @@ struct ScoreBlock {
 /// Returns a number such that exp2(logits · exponent) = exp(t): where nothing but the scale changes scores, it is left
 /// to the exponent.
 double exponent_of(const Attention& a);
+/// Returns which scores a block has.
+ScoreIndex scores_at(const AttentionFrame& frame, const ScoreBlock& block);
 /// Returns logits of products q kᵀ; hidden ones are -inf.
 k::Tile<float, 2> logits_of(const AttentionFrame& frame, const k::Tile<float, 2>& products, const ScoreBlock& block);
 /// Returns the cotangent of scale · q kᵀ from that of the logits.
 k::Tile<float, 2> cotangent_of(const AttentionFrame& frame, const k::Tile<float, 2>& products,
                                const k::Tile<float, 2>& cotangent, const ScoreBlock& block);
+/// Returns a tile with 0 in place of what dropout leaves out; the rest still lacks the factor dropout_share.
+k::Tile<float, 2> dropped(const AttentionFrame& frame, const k::Tile<float, 2>& tile, const ScoreBlock& block);
+/// Returns 1 / (1 - rate).
+inline double dropout_share(const Attention& a) { return 1 / (1 - a.dropout); }
 /// Returns whether the last block of rows may have fewer.
 bool ends_within(const Dim& rows, int64_t block);
 /// Returns whether a query may see no key, or none in the first blocks.

@@ -1,6 +1,5 @@
 // Multi-head self-attention with one matrix product for queries, keys and values.
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "weft/fast.h"
@@ -50,15 +49,8 @@ array SelfAttention::merge(const array& heads) const {
 
 array SelfAttention::operator()(const array& x) const {
   const auto [q, k, v] = project(x);
-  if (!training() || attn_dropout.p == 0)
-    return merge(fast::scaled_dot_product_attention(q, k, v, scale(), options_.causal ? "causal" : ""));
-  // Dropout of the weights needs the weights themselves.
-  array scores = matmul(q, swapaxes(k, -1, -2)) * array(scale(), q.dtype());
-  if (options_.causal) {
-    const int time = static_cast<int>(static_cast<int64_t>(x.shape(1)));
-    scores = where(tri(time, time, 0, bool_), scores, array(-std::numeric_limits<float>::infinity(), q.dtype()));
-  }
-  return merge(matmul(attn_dropout(weft::softmax(scores, -1, true)), v));
+  const float rate = training() ? attn_dropout.p : 0;
+  return merge(fast::dropout_attention(q, k, v, scale(), rate, options_.causal ? "causal" : ""));
 }
 
 std::string SelfAttention::describe() const {

@@ -11,6 +11,8 @@
 #include "reference.h"
 #include "weft/fast.h"
 #include "weft/ops.h"
+#include "weft/random.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 
@@ -503,4 +505,55 @@ TEST_CASE("composites") {
   CHECK(allclose(fast::scaled_dot_product_attention(q, k, v, 0.3f, "array", where(seen, array(0.0f), array(-1e30f))),
                  masked, 1e-4, 1e-5)
             .item<bool>());
+}
+
+TEST_CASE("attention with dropout keeps each weight with one probability, and divides it by that") {
+  // Values that are the identity give the weights themselves. 40 and 70 are no multiples of the blocks that share
+  // words.
+  const int64_t queries = 40, keys = 70;
+  const array q = of(random_plain({2, 3, queries, 8})), k = of(random_plain({2, 3, keys, 8}));
+  const array v = broadcast_to(eye(static_cast<int>(keys)), {2, 3, keys, keys});
+  const array key = random::key(11);
+  const auto weights = [&](float rate, const std::optional<array>& given, const std::string& mask = "") {
+    return fast::dropout_attention(q, k, v, 0.3f, rate, mask, std::nullopt, given);
+  };
+  const array all = fast::scaled_dot_product_attention(q, k, v, 0.3f);
+  CHECK(array_equal(weights(0, key), all).item<bool>());
+  for (const float rate : {0.1f, 0.5f, 0.9f}) {
+    CAPTURE(rate);
+    const array some = weights(rate, key), kept = not_equal(some, array(0.0f));
+    CHECK(allclose(some, where(kept, all / array(1 - rate), array(0.0f)), 1e-5, 1e-6).item<bool>());
+    // 16800 draws: five standard deviations are at most 0.02; and the same along each axis.
+    CHECK(mean(astype(kept, float32)).item<float>() == doctest::Approx(1 - rate).epsilon(0.02).scale(1));
+    CHECK(max(abs(mean(astype(kept, float32), std::vector<int>{0, 1, 2}) - array(1 - rate))).item<float>() < 0.17f);
+    CHECK(max(abs(mean(astype(kept, float32), std::vector<int>{0, 1, 3}) - array(1 - rate))).item<float>() < 0.13f);
+    CHECK(array_equal(weights(rate, key), some).item<bool>());
+    CHECK_FALSE(array_equal(weights(rate, random::key(12)), some).item<bool>());
+    // The same weights are kept where some are hidden.
+    const array causal = weights(rate, key, "causal"), seen = tri(queries, keys, keys - queries, bool_);
+    CHECK(array_equal(not_equal(causal, array(0.0f)), logical_and(kept, seen)).item<bool>());
+  }
+  random::seed(5);
+  const array first = weights(0.5f, std::nullopt), second = weights(0.5f, std::nullopt);
+  CHECK_FALSE(array_equal(first, second).item<bool>());
+  random::seed(5);
+  CHECK(array_equal(weights(0.5f, std::nullopt), first).item<bool>());
+  CHECK_THROWS_WITH_AS(weights(1, key), doctest::Contains("the rate is at least 0 and below 1, got 1.0"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(weights(0.5f, array({1, 2, 3}, uint32)), doctest::Contains("a key is two words of uint32"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(weights(0.5f, array({1, 2}, int32)), doctest::Contains("as random::key gives"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a compiled function draws the dropout of attention anew in each call") {
+  const array x = of(random_plain({1, 2, 20, 4}));
+  const auto f = compile([](const std::vector<array>& in) {
+    return std::vector{fast::dropout_attention(in[0], in[0], in[0], 0.5f, 0.3f, "causal")};
+  });
+  random::seed(8);
+  const array first = f({x})[0], second = f({x})[0];
+  CHECK_FALSE(array_equal(first, second).item<bool>());
+  random::seed(8);
+  CHECK(allclose(fast::dropout_attention(x, x, x, 0.5f, 0.3f, "causal"), first, 1e-5, 1e-6).item<bool>());
 }

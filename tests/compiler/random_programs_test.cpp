@@ -19,7 +19,7 @@ using graph::Values;
 
 namespace {
 
-constexpr int programs = weft::test::sanitized ? 100 : 2000;
+const int programs = weft::test::sanitized ? 100 : 2000;
 
 /// One program of so many is compiled to machine code; the others' kernels are interpreted, which gives the same bits
 /// in a tenth of the time.

@@ -91,6 +91,31 @@ TEST_CASE("export: composites keep their name and compute what they did") {
   CHECK(graph::print(graph::inline_composites(back)) == graph::print(graph::inline_composites(graph)));
 }
 
+TEST_CASE("export: attention with dropout comes back as such; rates and keys that cannot be are refused") {
+  graph::Graph graph;
+  graph.inputs = {graph::parameter({{2, 16, 8}, float32}, 0), graph::parameter({{2}, uint32}, 1)};
+  const graph::Value& x = graph.inputs[0];
+  graph.outputs = {graph::attention(x, x, x, 0.5, true, {}, {}, {0.25, graph.inputs[1]})};
+  const graph::Graph back = round_trip(graph);
+  const auto& region = back.outputs[0].node->attrs().composite;
+  REQUIRE(region->attention);
+  CHECK(region->attention->dropout == 0.25);
+  CHECK(graph::print(graph::inline_composites(back)) == graph::print(graph::inline_composites(graph)));
+  io::TapedFunction f;
+  f.tape = io::tape_of(graph);
+  f.arguments = 2;
+  const auto refused = [&](std::string_view what) {
+    CHECK_THROWS_WITH_AS(io::replay(f.tape, graph.inputs), doctest::Contains(std::string(what).c_str()),
+                         std::invalid_argument);
+  };
+  for (io::Tape::Entry& entry : f.tape.entries)
+    if (entry.attention) entry.attention->dropout = 1;
+  refused("the rate of dropout is from 0 to 1");
+  for (io::Tape::Entry& entry : f.tape.entries)
+    if (entry.attention) entry.attention->dropout = 0;
+  refused("takes q, k, v, perhaps a mask and a key of dropout");
+}
+
 TEST_CASE("export: a function with what it refers to") {
   const Folder folder;
   const std::string file = folder / "f.weft";

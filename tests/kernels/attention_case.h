@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "kernel/checked_memory.h"
+#include "kernel/describe/dropout.h"
 #include "kernel/language/trace.h"
 #include "kernels/attention.h"
 
@@ -32,6 +33,8 @@ struct AttentionCase {
     Dtype mask = complex64;  // complex64: none
     bool mask_by_head = false;
     bool sum_shared = false;  // dk and dv are those of heads that share keys
+    double dropout = 0;
+    bool keys_by_batch = false;  // a key of dropout for each index of the first axis
   };
 
   explicit AttentionCase(const Form& form, kernels::ScoreFunction score = {}) : f(form) {
@@ -50,6 +53,7 @@ struct AttentionCase {
     if (f.sum_shared) share(a.dk), share(a.dv);
     a.lse = entries(), a.delta = entries();
     if (f.mask != complex64) add_mask();
+    if (f.dropout > 0) add_key();
     std::mt19937 engine(7);
     std::normal_distribution<double> normal;
     for (const kernels::AttentionArray* x : {&a.q, &a.k, &a.v, &a.g, &a.mask})
@@ -97,6 +101,13 @@ struct AttentionCase {
     return add(f.dtype, f.batch * count * pitch, x);
   }
   static void share(Array& x) { x.batch[2] = 0; }
+  void add_key() {
+    Array x;
+    x.batch = {f.keys_by_batch ? 2 : 0, 0, 0}, x.row = 1;
+    a.dropout = f.dropout, a.keyed = f.keys_by_batch ? 1 : 0;
+    a.key = add(uint32, f.keys_by_batch ? 2 * f.batch : 2, x);
+    for (int64_t i = 0; i < buffer(a.key).elements(); ++i) put(buffer(a.key), i, 1e9 + 7e7 * static_cast<double>(i));
+  }
   Array entries() {
     Array x;
     x.batch = {f.heads * f.queries, f.shared * f.queries, f.queries}, x.row = 1;
@@ -114,6 +125,24 @@ struct AttentionCase {
     a.mask = add(f.mask, (f.mask_by_head ? f.heads : 1) * f.queries * f.keys, x);
   }
 };
+
+/// Returns what a weight is multiplied by: 0, or 1 / (1 - rate), as kernel/describe/dropout.h defines it.
+inline double dropout_factor(AttentionCase& c, const std::vector<int64_t>& at, int64_t query, int64_t key) {
+  const kernels::Attention& a = c.a;
+  if (a.dropout == 0) return 1;
+  int64_t call = 0;
+  for (size_t axis = a.keyed; axis < a.batch.size(); ++axis) call = call * a.batch[axis] + at[axis];
+  const int64_t block = kernel::dropout_block, half = block / 2;
+  for (const auto& [rows, row] : {std::pair{a.queries.bound(), query}, {a.keys.bound(), key}})
+    call = (call * ((rows + block - 1) / block) + row / block) * half + row % half;
+  const auto whole = [](double v) { return Number::of_int(static_cast<int64_t>(v)); };
+  const Number args[] = {whole(c.get(a.key, at, 0)), whole(c.get(a.key, at, 1)), Number::of_int(call & 0xffffffff),
+                         Number::of_int(call >> 32), Number::of_int(0),          Number::of_int(0)};
+  const int64_t word = query % block / half * 2 + key % block / half;
+  const auto op = static_cast<kernel::ScalarOp>(static_cast<int64_t>(kernel::ScalarOp::philox0) + word);
+  const Number drawn = kernel::reference(op, uint32, args);
+  return static_cast<double>(static_cast<uint32_t>(drawn.i)) < (1 - a.dropout) * 0x1p32 ? 1 / (1 - a.dropout) : 0;
+}
 
 /// What attention and its derivative give for one batch index.
 struct AttentionResults {
@@ -161,9 +190,10 @@ inline AttentionResults reference(AttentionCase& c, const std::vector<int64_t>& 
     double delta = 0;
     std::vector<double> dp;
     for (int64_t j = 0; j < a.keys; ++j) {
-      const double p = std::exp(t[static_cast<size_t>(j)] - lse);
+      const double factor = dropout_factor(c, at, i, j), p = std::exp(t[static_cast<size_t>(j)] - lse) * factor;
       dp.push_back(dot(g, i, v, j, a.value_width));
       delta += p * dp.back();
+      dp.back() *= factor;
       for (int64_t d = 0; d < a.value_width; ++d) {
         r.o[static_cast<size_t>(i * a.value_width + d)] += p * v[static_cast<size_t>(j * a.value_width + d)];
         r.dv[static_cast<size_t>(j * a.value_width + d)] += p * g[static_cast<size_t>(i * a.value_width + d)];

@@ -85,19 +85,23 @@ constexpr AttentionLimits ampere_limits{.shared_bytes = 99 << 10, .warpgroups = 
 constexpr AttentionLimits cpu_limits{.cores = 1}, many_cores{.cores = 1000};
 
 std::vector<AttentionCase::Form> forms() {
-  return {{.queries = 33, .keys = 33, .width = 8, .value_width = 8},
-          {.queries = 70, .keys = 70, .width = 12, .value_width = 20, .causal = true},
-          {.heads = 4, .shared = 2, .queries = 37, .keys = 75, .causal = true},
-          {.heads = 4, .shared = 2, .queries = 40, .keys = 40, .causal = true, .sum_shared = true},
-          {.queries = 50, .keys = 20, .causal = true},  // queries that see no key
-          {.queries = 90, .keys = 90, .causal = true, .before = 10},
-          {.queries = 45, .keys = 60, .mask = bool_},
-          {.queries = 45, .keys = 45, .causal = true, .mask = float32, .mask_by_head = true},
-          {.queries = 45, .keys = 60, .mask = int32},
-          {.dtype = bfloat16, .queries = 150, .keys = 150, .width = 64, .value_width = 64, .causal = true},
-          {.dtype = bfloat16, .heads = 1, .queries = 30, .keys = 140, .width = 40, .value_width = 24},
-          {.dtype = float16, .heads = 1, .queries = 100, .keys = 100, .width = 32, .value_width = 32, .mask = float16},
-          {.heads = 1, .queries = 100, .keys = 130, .width = 32, .value_width = 32, .tf32 = true}};
+  return {
+      {.queries = 33, .keys = 33, .width = 8, .value_width = 8},
+      {.queries = 70, .keys = 70, .width = 12, .value_width = 20, .causal = true},
+      {.heads = 4, .shared = 2, .queries = 37, .keys = 75, .causal = true},
+      {.heads = 4, .shared = 2, .queries = 40, .keys = 40, .causal = true, .sum_shared = true},
+      {.queries = 50, .keys = 20, .causal = true},  // queries that see no key
+      {.queries = 90, .keys = 90, .causal = true, .before = 10},
+      {.queries = 45, .keys = 60, .mask = bool_},
+      {.queries = 45, .keys = 45, .causal = true, .mask = float32, .mask_by_head = true},
+      {.queries = 45, .keys = 60, .mask = int32},
+      {.dtype = bfloat16, .queries = 150, .keys = 150, .width = 64, .value_width = 64, .causal = true},
+      {.dtype = bfloat16, .heads = 1, .queries = 30, .keys = 140, .width = 40, .value_width = 24},
+      {.dtype = float16, .heads = 1, .queries = 100, .keys = 100, .width = 32, .value_width = 32, .mask = float16},
+      {.heads = 1, .queries = 100, .keys = 130, .width = 32, .value_width = 32, .tf32 = true},
+      {.batch = 2, .heads = 4, .shared = 2, .queries = 37, .keys = 75, .causal = true, .dropout = 0.3},
+      {.dtype = bfloat16, .queries = 150, .keys = 150, .width = 64, .value_width = 64, .causal = true, .dropout = 0.2},
+      {.dtype = float16, .batch = 2, .queries = 40, .keys = 40, .dropout = 0.5, .keys_by_batch = true}};
 }
 
 /// What is rewritten for vector registers, too: few queries.
@@ -106,6 +110,7 @@ std::vector<AttentionCase::Form> cpu_forms() {
           {.queries = 20, .keys = 70, .width = 12, .value_width = 20, .causal = true},
           {.heads = 2, .shared = 2, .queries = 66, .keys = 66, .causal = true, .sum_shared = true},
           {.heads = 1, .queries = 24, .keys = 30, .mask = bool_},
+          {.heads = 2, .queries = 40, .keys = 40, .causal = true, .dropout = 0.2},
           {.dtype = bfloat16, .heads = 1, .queries = 40, .keys = 70, .causal = true}};
 }
 

@@ -76,6 +76,22 @@ TEST_CASE("softmax, norms, losses, attention") {
         return weighted(fast::scaled_dot_product_attention(a[0], a[1], a[2], 0.6f, "", a[4], a[3]));
       },
       {with_sinks[0], with_sinks[1], with_sinks[2], with_sinks[3], noise({4, 1, 5}, 11)}, 1e-5);
+  const array key = random::key(3);
+  check_gradients(
+      [&](const Arrays& a) {
+        return weighted(
+            fast::dropout_attention(a[0], a[1], a[2], 0.6f, 0.4f, "array", broadcast_to(a[3], {2, 4, 3, 5}), key));
+      },
+      {with_sinks[0], with_sinks[1], with_sinks[2], noise({4, 1, 5}, 11)}, 1e-5);
+  check_gradients(
+      [&](const Arrays& a) {
+        const ScalarFunction f = [&](const Arrays& b) {
+          return weighted(fast::dropout_attention(b[0], b[1], b[1], 0.6f, 0.4f, "causal", std::nullopt, key));
+        };
+        const Arrays g = grad(f, {0, 1})(a);
+        return weighted(g[0]) + weighted(g[1]);
+      },
+      {noise({1, 2, 3, 2}, 12), noise({1, 1, 3, 2}, 13)}, 1e-4);
   // The second derivative asks for the logsumexp's cotangent.
   check_gradients(
       [](const Arrays& a) {

@@ -9,6 +9,7 @@
 #include "compiler/region/attention_call.h"
 #include "graph/regions/composites.h"
 #include "weft/ops.h"
+#include "weft/random.h"
 
 namespace weft::fast {
 namespace {
@@ -55,7 +56,8 @@ graph::Value shared_heads(const graph::Value& v, int64_t sharers) {
 /// Computes attention in which neighbouring query heads may share a key head. `hidden` is a mask of the scores' shape,
 /// the number of keys, or nothing; `sinks` a logit for each query head, or nothing.
 graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, float scale, bool causal,
-                               graph::Value hidden, graph::Value sinks = {}, bool force_fused = false) {
+                               graph::Value hidden, graph::Value sinks = {}, bool force_fused = false,
+                               const graph::AttentionDropout& dropout = {}) {
   const int64_t heads = q.shape()[1], groups = k.shape()[1];
   const Shape result{q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]};
   if (heads != groups) {
@@ -74,7 +76,7 @@ graph::Value grouped_attention(graph::Value q, graph::Value k, graph::Value v, f
     throw_invalid("scaled_dot_product_attention",
                   "force_fused, but no fused kernel of this device takes queries " + graph::to_string(q.type()) +
                       " with keys " + graph::to_string(k.type()) + " and values " + graph::to_string(v.type()));
-  return graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), causal, hidden, sinks), result);
+  return graph::reshape(graph::attention(q, k, v, static_cast<double>(scale), causal, hidden, sinks, dropout), result);
 }
 
 }  // namespace
@@ -105,11 +107,15 @@ array rms_norm(const array& x, const std::optional<array>& weight, float eps, St
   return scales ? unit * array(scales) : unit;
 }
 
-array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale,
-                                   const std::string& mask_mode, const std::optional<array>& mask,
-                                   const std::optional<array>& sinks, bool force_fused, StreamOrDevice s) {
-  const char* op = "scaled_dot_product_attention";
-  const detail::OnStream on_stream(op, s);
+namespace {
+
+/// What attention is called with, of one dtype; `hidden` is the mask, of the scores' shape, or nothing.
+struct Operands {
+  graph::Value q, k, v, hidden;
+};
+
+Operands operands(const char* op, const array& queries, const array& keys, const array& values,
+                  const std::string& mask_mode, const std::optional<array>& mask, const StreamOrDevice& s) {
   if (mask_mode != "" && mask_mode != "causal" && mask_mode != "array")
     throw_invalid(op, "mask_mode is \"\", \"causal\" or \"array\", got \"" + mask_mode + "\"");
   if (mask_mode == "causal" && mask) throw_invalid(op, "a causal mask and a mask array cannot be given together");
@@ -117,17 +123,30 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
   require_heads(op, queries, keys, values);
   const Dtype dtype = promote_types(promote_types(queries.dtype(), keys.dtype()), values.dtype());
   if (!is_float(dtype)) throw_invalid(op, "floating types are needed, got " + describe(queries));
-  graph::Value q = detail::to_dtype(queries.value(), dtype), k = detail::to_dtype(keys.value(), dtype),
-               v = detail::to_dtype(values.value(), dtype);
-  graph::Value hidden, logits;
-  if (mask) {
-    if (mask->dtype() != bool_ && promote_types(mask->dtype(), dtype) != dtype)
-      throw_invalid(
-          op, "the mask must be bool or convert to " + std::string(dtype_name(dtype)) + ", got " + describe(*mask));
-    const array whole = broadcast_to(*mask, {q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]}, s);
-    hidden = mask->dtype() == bool_ ? whole.value() : detail::to_dtype(whole.value(), dtype);
-  }
+  Operands out{detail::to_dtype(queries.value(), dtype),
+               detail::to_dtype(keys.value(), dtype),
+               detail::to_dtype(values.value(), dtype),
+               {}};
+  if (!mask) return out;
+  if (mask->dtype() != bool_ && promote_types(mask->dtype(), dtype) != dtype)
+    throw_invalid(op,
+                  "the mask must be bool or convert to " + std::string(dtype_name(dtype)) + ", got " + describe(*mask));
+  const array whole = broadcast_to(*mask, {out.q.shape()[0], out.q.shape()[1], out.q.shape()[2], out.k.shape()[2]}, s);
+  out.hidden = mask->dtype() == bool_ ? whole.value() : detail::to_dtype(whole.value(), dtype);
+  return out;
+}
+
+}  // namespace
+
+array scaled_dot_product_attention(const array& queries, const array& keys, const array& values, float scale,
+                                   const std::string& mask_mode, const std::optional<array>& mask,
+                                   const std::optional<array>& sinks, bool force_fused, StreamOrDevice s) {
+  const char* op = "scaled_dot_product_attention";
+  const detail::OnStream on_stream(op, s);
+  const auto [q, k, v, hidden] = operands(op, queries, keys, values, mask_mode, mask, s);
+  graph::Value logits;
   if (sinks) {
+    const Dtype dtype = q.dtype();
     if (promote_types(sinks->dtype(), dtype) != dtype)
       throw_invalid(op, "sinks must convert to " + std::string(dtype_name(dtype)) + ", got " + describe(*sinks));
     if (sinks->shape() != Shape{queries.shape()[1]})
@@ -136,6 +155,20 @@ array scaled_dot_product_attention(const array& queries, const array& keys, cons
     logits = detail::to_dtype(sinks->value(), dtype);
   }
   return array(grouped_attention(q, k, v, scale, mask_mode == "causal", hidden, logits, force_fused));
+}
+
+array dropout_attention(const array& queries, const array& keys, const array& values, float scale, float rate,
+                        const std::string& mask_mode, const std::optional<array>& mask, const std::optional<array>& key,
+                        StreamOrDevice s) {
+  const char* op = "dropout_attention";
+  const detail::OnStream on_stream(op, s);
+  if (!(rate >= 0 && rate < 1)) throw_invalid(op, "the rate is at least 0 and below 1, got " + std::to_string(rate));
+  if (key && (key->dtype() != uint32 || key->shape() != Shape{2}))
+    throw_invalid(op, "a key is two words of uint32, as random::key gives, got " + describe(*key));
+  const auto [q, k, v, hidden] = operands(op, queries, keys, values, mask_mode, mask, s);
+  graph::AttentionDropout dropout;
+  if (rate > 0) dropout = {static_cast<double>(rate), (key ? *key : random::KeySequence::default_().next()).value()};
+  return array(grouped_attention(q, k, v, scale, mask_mode == "causal", hidden, {}, false, dropout));
 }
 
 array cached_attention(const array& queries, const array& keys, const array& values, float scale, const array& length,

@@ -298,7 +298,7 @@ void Grouper::assign_attention(NodeId node) {
                                          appended == kv_caches_.end() ? NodeId{} : appended->second);
   if (appended != kv_caches_.end()) return assign_with_kv_append(std::move(work), results, appended->second);
   const AttentionPlan& plan = work->group.attention;
-  std::vector<NodeId> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+  std::vector<NodeId> operands{plan.q.node, plan.k.node, plan.v.node, plan.mask.node, plan.key.node};
   if (plan.region.derivative)
     for (NodeId id : {plan.o.node, plan.lse.node, plan.g.node}) operands.push_back(id);
   const auto pack = packed_.find(node);

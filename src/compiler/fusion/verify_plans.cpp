@@ -232,6 +232,7 @@ class AttentionVerifier {
     operand(plan_.v, 2, plan_.tk, plan_.value_width);
     c_.require(plan_.region.mask == (plan_.mask.node >= 0), array, node_);
     if (plan_.region.mask) operand(plan_.mask, 3, plan_.tq, plan_.tk.bound());
+    c_.require((plan_.region.dropout > 0) == (plan_.key.node >= 0), array, node_);
     if (!plan_.region.derivative) {
       result(plan_.o, 0, pieces, plan_.value_width);
       return result(plan_.lse, 1, pieces, 0);
@@ -372,7 +373,7 @@ std::vector<NodeId> planned_reads(const GroupCheck& check) {
   if (group.kind == Group::Kind::call) reads = group.call.operands;
   if (group.kind == Group::Kind::attention) {
     const AttentionPlan& plan = group.attention;
-    reads = {plan.q.node, plan.k.node, plan.v.node, plan.mask.node};
+    reads = {plan.q.node, plan.k.node, plan.v.node, plan.mask.node, plan.key.node};
     if (plan.cache >= 0) reads = {plan.mask.node};
     if (plan.region.derivative) reads.insert(reads.end(), {plan.o.node, plan.lse.node, plan.g.node});
   }

@@ -104,6 +104,8 @@ struct AttentionPlan {
   Dim tq, tk;
   int64_t width = 0, value_width = 0;
   AttentionOperand q, k, v, mask, o, lse, g;
+  AttentionOperand key;  // of dropout: two words a row
+  size_t keyed = 0;      // the first batch axes, for each index of which the key has a row
   AttentionOperand dq, dk, dv;
   // Split-KV (schedule/splits.h): the number of splits and the keys of each; o and lse then have an entry for
   // each split. In the combination (`join`) q is absent, k are the splits' lse, v their o.

@@ -106,12 +106,13 @@ class PlanKey {
 
   void attention(const AttentionPlan& plan) {
     const graph::AttentionRegion& r = plan.region;
-    h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative);
+    h_.number(r.scale).number(r.causal).number(r.offset).number(r.mask).number(r.derivative).number(r.dropout);
+    h_.number(plan.keyed);
     add_list(plan.batch);
     dim(plan.tq), dim(plan.tk);
     h_.number(plan.width).number(plan.value_width).number(plan.splits).number(plan.split_keys).number(plan.join);
-    for (const AttentionOperand* x :
-         {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.o, &plan.lse, &plan.g, &plan.dq, &plan.dk, &plan.dv}) {
+    for (const AttentionOperand* x : {&plan.q, &plan.k, &plan.v, &plan.mask, &plan.key, &plan.o, &plan.lse, &plan.g,
+                                      &plan.dq, &plan.dk, &plan.dv}) {
       node(x->node);
       h_.number(x->dtype.val()).number(x->offset).number(x->row).number(x->column);
       add_list(x->batch);

@@ -106,7 +106,7 @@ std::optional<AttentionCall> split_call(const AttentionPlan& plan, const Numeric
 
 std::optional<AttentionCall> attention_call(const AttentionPlan& plan, const Numerics& numerics) {
   const graph::AttentionRegion& region = plan.region;
-  if (region.mask || !is_static_region(plan)) return {};
+  if (region.mask || region.dropout > 0 || !is_static_region(plan)) return {};
   if (region.causal && region.offset != plan.tk.bound() - plan.tq.bound()) return {};
   // The last axis is the heads unless operands lie in another way, as those of grouped heads do.
   for (size_t split = plan.batch.size(); split-- > 0;)
@@ -206,7 +206,8 @@ class OperandPacker : Rewriter {
     if (!is_attention(node)) return false;
     const graph::AttentionRegion& region = *node.attrs->composite->attention;
     const bool lse = region.derivative && k + 2 == node.inputs.size();
-    if (lse || is_single_query(region, *(from_[node.inputs[0]].type.shape.end() - 2))) return false;
+    const bool key = region.dropout > 0 && k == (region.mask ? 4u : 3u);
+    if (lse || key || is_single_query(region, *(from_[node.inputs[0]].type.shape.end() - 2))) return false;
     return !keeps_rows(from_, shares(node, k) ? from_[node.inputs[k]].inputs[0] : node.inputs[k]);
   }
 

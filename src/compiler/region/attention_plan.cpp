@@ -15,7 +15,7 @@ constexpr int64_t widest_head = 256, fewest_rows = 8;
 }  // namespace
 
 bool is_single_query(const graph::AttentionRegion& region, const Dim& queries) {
-  return queries == 1 && !region.derivative;
+  return queries == 1 && !region.derivative && region.dropout == 0;
 }
 
 namespace {
@@ -156,6 +156,15 @@ AttentionPlan plan_attention(const Ir& ir, const NodeStrides& strides, const Nod
   plan.k = operand(node.inputs[1], true);
   plan.v = operand(node.inputs[2], true);
   if (plan.region.mask) plan.mask = operand(node.inputs[3], true);
+  if (plan.region.dropout > 0) {
+    // Not as masks are: the axes before the words are the first ones of the batch.
+    const NodeId id = node.inputs[plan.region.mask ? 4 : 3];
+    const auto view = strided_view(ir, strides, roots, id);
+    check(view.has_value(), "plan_attention", "the key of dropout is not a strided view: " + print(ir, id));
+    plan.keyed = view->strides.size() - 1;
+    plan.key = {view->node, ir[view->node].type.dtype, view->offset, view->strides, view->strides.back(), 0};
+    plan.key.batch.pop_back(), plan.key.batch.resize(axes, 0);
+  }
   if (plan.region.derivative) {
     const size_t count = node.inputs.size();
     plan.o = operand(node.inputs[count - 3], true);

@@ -7,6 +7,10 @@
 // The second result of the forward region is l, from which the derivative recomputes p, so nothing of the size of s is
 // stored. A row in which all keys are hidden gives zeros and l = +inf, so that exp(s - l) is 0.
 //
+// Dropout keeps each p with probability 1 - rate and divides it by that, after l was taken: o = d v with d = p m / (1 -
+// rate), m in {0, 1}. Then dv = dᵀ g and dp = g vᵀ m / (1 - rate); Σ d (g vᵀ) = Σ g o still. m follows from a key and
+// the position, so nothing is stored; the derivative's region draws it again.
+//
 // A sink is an additional logit t of a head's rows that has no value: l' = log(exp l + exp t), o' = o · exp(l - l') = o
 // · sigmoid(l - t). With o' and l' in place of o and l, the derivative's equations still hold, so its region is used
 // here too; dt = -Σ exp(t - l') Σ g o' over the rows.
@@ -18,9 +22,12 @@
 #include "base/error.h"
 #include "graph/regions/composites.h"
 #include "graph/regions/regions.h"
+#include "kernel/describe/dropout.h"
 
 namespace weft::graph {
 namespace {
+
+using kernel::dropout_block;
 
 using In = std::span<const Value>;
 using Axes = std::vector<int64_t>;
@@ -39,7 +46,8 @@ Value matmul(const Value& a, int64_t a_axis, const Value& b, int64_t b_axis, Dty
 }
 
 std::string plan_key(const Plan& plan) {
-  return fmt::format("scale({:a}) causal({},{}) mask({})", plan.scale, plan.causal, plan.offset, plan.mask);
+  const std::string dropout = plan.dropout > 0 ? fmt::format(" dropout({:a})", plan.dropout) : "";
+  return fmt::format("scale({:a}) causal({},{}) mask({}){}", plan.scale, plan.causal, plan.offset, plan.mask, dropout);
 }
 
 Value hide(const Value& visible, const Value& scores) { return select(visible, scores, full_like(scores, -INFINITY)); }
@@ -60,12 +68,34 @@ Value scores(const Plan& plan, const Value& q, const Value& k, const Value& mask
 
 /// The inputs of either region by name; those of the derivative are empty in the forward region.
 struct Inputs {
-  Value q, k, v, mask, o, lse, g;
+  Value q, k, v, mask, key, o, lse, g;
   Inputs(const Plan& plan, In in) : q(in[0]), k(in[1]), v(in[2]) {
     if (plan.mask) mask = in[3];
+    if (plan.dropout > 0) key = in[plan.mask ? 4 : 3];
     if (plan.derivative) o = in[in.size() - 3], lse = in[in.size() - 2], g = in[in.size() - 1];
   }
 };
+
+/// Returns weights, or their cotangents, after dropout (kernel/describe/dropout.h).
+Value dropped(const Plan& plan, const Value& key, const Value& x) {
+  if (plan.dropout == 0) return x;
+  const Shape& shape = x.shape();
+  const size_t rank = shape.size(), keyed = key.shape().size() - 1;
+  const auto blocks = [](const Dim& n) { return Dim((n.bound() + dropout_block - 1) / dropout_block); };
+  const Dim rows = blocks(shape[rank - 2]), columns = blocks(shape[rank - 1]), half = dropout_block / 2;
+  Shape drawn(shape.begin() + static_cast<std::ptrdiff_t>(keyed), shape.end() - 2);
+  drawn.insert(drawn.end(), {rows, half, columns, half, 2, 2});
+  const Value words = random_bits(key, drawn, Generator::philox);
+  Axes order;
+  const auto r = static_cast<int64_t>(rank) - 2;
+  for (int64_t axis = 0; axis < r; ++axis) order.push_back(axis);
+  order.insert(order.end(), {r, r + 4, r + 1, r + 2, r + 5, r + 3});
+  Shape padded(shape.begin(), shape.end() - 2);
+  padded.insert(padded.end(), {rows.bound() * dropout_block, columns.bound() * dropout_block});
+  const Value word = slice(reshape(permute(words, order), padded), std::vector<int64_t>(rank, 0), shape);
+  const Value kept = binary(Op::lt, word, full_like(word, static_cast<double>(kernel::dropout_limit(plan.dropout))));
+  return select(kept, x * (1 / (1 - plan.dropout)), zeros_like(x));
+}
 
 Values attention_body(const Plan& plan, In in) {
   const Inputs x(plan, in);
@@ -75,12 +105,13 @@ Values attention_body(const Plan& plan, In in) {
   const Value e = exp(s - broadcast_like(m, s));
   const Value total = sum(e, last, true);
   const Value nothing = binary(Op::eq, total, zeros_like(total)), safe = select(nothing, full_like(total, 1), total);
-  const Value p = cast(e * broadcast_like(unary(Op::recip, safe), s), x.v.dtype());  // one division a row
+  const Value share = e * broadcast_like(unary(Op::recip, safe), s);  // one division a row
+  const Value p = cast(dropped(plan, x.key, share), x.v.dtype());
   const Value lse = select(nothing, full_like(total, INFINITY), log(safe) + m);
   return {matmul(p, last[0], x.v, last[0] - 1, x.v.dtype()), squeeze(lse, last)};
 }
 
-/// The derivative of the scores before scaling, ds, and of the values.
+/// What values are weighted by, and the derivative of the scores before scaling, ds.
 struct Parts {
   Value p, ds;
 };
@@ -92,7 +123,8 @@ Parts parts(const Plan& plan, const Inputs& x, const Value& lse_cotangent) {
   const Value p = exp(s - broadcast_like(expand_dims(x.lse, last), s));
   Value delta = sum(cast(x.g, wide) * cast(x.o, wide), last, true);
   if (lse_cotangent) delta = delta - expand_dims(lse_cotangent, last);
-  return {p, p * (matmul(x.g, last[0], x.v, last[0], wide) - broadcast_like(delta, s))};
+  const Value dp = dropped(plan, x.key, matmul(x.g, last[0], x.v, last[0], wide));
+  return {dropped(plan, x.key, p), p * (dp - broadcast_like(delta, s))};
 }
 
 Values derivative_body(const Plan& plan, In in, const Value& lse_cotangent) {
@@ -120,11 +152,14 @@ Values attention_vjp(const Plan& forward, In in, In out, In cotangents) {
     region.attention = plan;
     gradients = composite(std::make_shared<Composite>(std::move(region)), inputs);
   }
-  if (!plan.mask) return gradients;
-  const Value& mask = in[3];
-  if (!is_float(mask.dtype())) gradients.push_back({});
-  else
-    gradients.push_back(cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
+  if (plan.mask) {
+    const Value& mask = in[3];
+    if (!is_float(mask.dtype())) gradients.push_back({});
+    else
+      gradients.push_back(
+          cast(sum_to(parts(plan, Inputs(plan, inputs), cotangents[1]).ds, mask.shape()), mask.dtype()));
+  }
+  if (plan.dropout > 0) gradients.push_back({});
   return gradients;
 }
 
@@ -148,6 +183,20 @@ void check_arguments(const Value& q, const Value& k, const Value& v, const Value
     throw_invalid("attention",
                   "the mask must be bool or floating, or one integer, the number of keys that are seen; got " +
                       to_string(mask.type()));
+}
+
+void check_dropout(const AttentionDropout& dropout, const Value& q, const Value& sinks) {
+  const Value& key = dropout.key;
+  const size_t leading = q.shape().size() - 2;
+  if (!(dropout.rate > 0 && dropout.rate < 1))
+    throw_invalid("attention", fmt::format("dropout needs a rate between 0 and 1, got {}", dropout.rate));
+  if (sinks) throw_invalid("attention", "dropout and sinks cannot be given together");
+  if (!key || key.dtype() != uint32 || key.shape().empty() || !(key.shape().back() == 2) ||
+      key.shape().size() > leading + 1 || !std::equal(key.shape().begin(), key.shape().end() - 1, q.shape().begin()))
+    throw_invalid("attention",
+                  "dropout needs a key of two uint32 words, or one for each index along the first axes of "
+                  "q; got " +
+                      (key ? to_string(key.type()) : "none") + " for q " + to_string(q.type()));
 }
 
 /// Sets the causal offset tk - tq; returns false if nothing is hidden, because there is only one query.
@@ -208,13 +257,15 @@ void check_sinks(const Value& sinks, const Value& q) {
 }  // namespace
 
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask,
-                const Value& sinks) {
+                const Value& sinks, const AttentionDropout& dropout) {
   check_arguments(q, k, v, mask);
   const size_t rank = q.shape().size();
-  Plan plan{scale, causal, 0, static_cast<bool>(mask), false};
+  if (dropout.rate != 0) check_dropout(dropout, q, sinks);
+  Plan plan{scale, causal, 0, static_cast<bool>(mask), false, dropout.rate};
   if (causal) plan.causal = resolve_causal(q.shape()[rank - 2], k.shape()[rank - 2], plan.offset);
   Values inputs{q, k, v};
   if (mask) inputs.push_back(mask);
+  if (dropout.rate != 0) inputs.push_back(dropout.key);
   if (!sinks) return region_results(plan, std::move(inputs))[0];
   check_sinks(sinks, q);
   inputs.push_back(sinks);

@@ -20,12 +20,18 @@ Value gelu_tanh(const Value& x);
 Value gelu(const Value& x);
 /// Returns -log softmax(logits)[target] for logits [..., classes] and integer targets [...], in the targets' shape.
 Value cross_entropy(const Value& logits, const Value& targets);
+/// Dropout of attention's weights. `key`: two uint32 words, or such a pair for each index along the first axes of q.
+/// kernel/describe/dropout.h says which weights are kept.
+struct AttentionDropout {
+  double rate = 0;  // 0: none
+  Value key = {};
+};
 /// Returns softmax(scale · q kᵀ + mask) v for q [..., tq, d], k and v [..., tk, d]. `causal`: row i sees columns up to
 /// i + tk - tq. `mask` (may be empty) is bool (false hides) or additive, broadcast to [..., tq, tk]; or one integer,
 /// the number of leading keys that are visible. `sinks` (may be empty), broadcast from the last leading axes, are
-/// additional logits of the rows that have no value.
+/// additional logits of the rows that have no value, which `dropout` cannot be given with.
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask,
-                const Value& sinks = {});
+                const Value& sinks = {}, const AttentionDropout& dropout = {});
 /// Returns x [..., k] · w[n, k]ᵀ with both operands rounded to float8_e4m3; the derivatives round the cotangent to
 /// float8_e5m2. Each array has one scale, from its largest magnitude; sums are in float32; the result has x's dtype.
 Value float8_linear(const Value& x, const Value& w);

@@ -20,6 +20,7 @@ struct Case {
   Shape mask_shape = {};
   Dtype dtype = float32;
   bool sinks = false;  // a number for each head
+  double dropout = 0;
 };
 
 /// The inputs with their values, and what is computed of them: the result, and with `backward` the gradients.
@@ -67,7 +68,13 @@ Problem problem(const Case& c, bool backward, uint64_t seed, Dtype dtype) {
   if (c.mask == 1) mask = input(c.mask_shape, bool_, bool_);
   if (c.mask == 2) mask = input(c.mask_shape, c.dtype, dtype);
   const Value sinks = c.sinks ? input({c.heads}, c.dtype, dtype) : Value{};
-  Value o = attention(q, k, v, 0.5, c.causal, mask, sinks);
+  AttentionDropout dropout;
+  if (c.dropout > 0) {
+    p.inputs.push_back({{{2}, uint32}, {Number::of_int(12345), Number::of_int(4000000000)}});
+    p.graph.inputs.push_back(parameter(p.inputs.back().type));
+    dropout = {c.dropout, p.graph.inputs.back()};
+  }
+  Value o = attention(q, k, v, 0.5, c.causal, mask, sinks, dropout);
   p.graph.outputs = {o};
   if (!backward) return p;
   Value g = input(o.shape(), c.dtype, dtype);
@@ -91,14 +98,15 @@ Case random_case(std::mt19937_64& engine, bool large) {
   if (below(3) == 0) c.mask_shape.erase(c.mask_shape.begin(), c.mask_shape.begin() + 2);
   c.dtype = below(4) == 0 ? bfloat16 : below(4) == 0 ? float16 : float32;
   c.sinks = below(3) == 0;
+  c.dropout = !c.sinks && c.tk % 2 == 0 ? 0.2 : 0;
   return c;
 }
 
 std::string describe(const Case& c) {
   return fmt::format(
-      "batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {} sinks {}", c.batch,
-      c.heads, c.tq, c.tk, c.width, c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape),
-      dtype_name(c.dtype), c.sinks);
+      "batch {} heads {} tq {} tk {} width {} value width {} causal {} qkv {} mask {} {} dtype {} sinks {} dropout {}",
+      c.batch, c.heads, c.tq, c.tk, c.width, c.value_width, c.causal, c.qkv, c.mask, to_string(c.mask_shape),
+      dtype_name(c.dtype), c.sinks, c.dropout);
 }
 
 /// Empty where the compiled program agrees with float64 on the same (rounded) inputs.

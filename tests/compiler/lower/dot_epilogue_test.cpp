@@ -196,8 +196,8 @@ TEST_CASE("a generated matmul computes any named epilogue before it stores: one 
 }
 
 TEST_CASE("random epilogues of up to six operators of the table are one launch, with the bits of two kernels") {
-  constexpr uint64_t counted = 400, computed = static_cast<uint64_t>(weft::test::some_of(
-                                        30));  // compiling a kernel takes a hundred times as long as counting
+  // Compiling a kernel takes a hundred times as long as counting.
+  const uint64_t counted = 400, computed = static_cast<uint64_t>(weft::test::some_of(30));
   for (uint64_t seed = 0; seed < counted; ++seed) {
     CAPTURE(seed);
     Random random(seed);

@@ -14,7 +14,7 @@ namespace {
 using testing::Instance;
 using testing::Random;
 
-constexpr int64_t wanted_cases = weft::test::some_of(10000);
+const int64_t wanted_cases = weft::test::some_of(10000);
 constexpr int batch = 48;
 constexpr int64_t members = 8;  // of a batch by vmap
 

@@ -37,6 +37,7 @@ struct Sizes {
   bool causal = true;
   Dtype mask = complex64;  // complex64: none
   bool tf32 = false;
+  double dropout = 0;
 };
 
 /// Attention of projections [batch, rows, heads · width]; where queries and keys are as many, parts of one array.
@@ -63,7 +64,13 @@ Graph layer(const Sizes& s, Dtype dtype, bool gradients) {
     in.push_back(parameter({{s.rows, s.keys}, s.mask == bool_ ? bool_ : dtype}));
     mask = in.back();
   }
-  const Value o = graph::reshape(attention(q, k, v, 0.25, s.causal, mask), {s.batch, s.heads, s.rows, s.width});
+  AttentionDropout dropout;
+  if (s.dropout > 0) {
+    in.push_back(parameter({{4, 2}, uint32}));  // a row of it is the key, as where keys are split
+    dropout = {s.dropout, graph::reshape(graph::slice_axis(in.back(), 0, 2, 1), {2})};
+  }
+  const Value o =
+      graph::reshape(attention(q, k, v, 0.25, s.causal, mask, {}, dropout), {s.batch, s.heads, s.rows, s.width});
   const Value merged = graph::reshape(permute(o, {0, 2, 1, 3}), {s.batch, s.rows, s.heads * s.width});
   Graph g{in, {merged}};
   if (!gradients) return g;
@@ -77,8 +84,9 @@ HostTensor random_tensor(std::mt19937_64& engine, const graph::Type& type, Dtype
   HostTensor t{type, {}};
   std::normal_distribution<double> normal;
   for (int64_t k = num_elements(type.shape); k > 0; --k)
-    t.data.push_back(type.dtype == bool_ ? Number::of_int(engine() % 4 != 0)
-                                         : kernel::round_to(Number::of_real(normal(engine)), rounded));
+    t.data.push_back(type.dtype == bool_    ? Number::of_int(engine() % 4 != 0)
+                     : type.dtype == uint32 ? Number::of_int(static_cast<uint32_t>(engine()))
+                                            : kernel::round_to(Number::of_real(normal(engine)), rounded));
   return t;
 }
 
@@ -116,7 +124,7 @@ TEST_CASE("GPUs without a library compute attention and its gradients by their o
   TiledTarget target;
   for (const Sizes& s : {Sizes{}, Sizes{.rows = 33, .keys = 50}, Sizes{.kv_heads = 2, .causal = false},
                          Sizes{.rows = 70, .keys = 70, .width = 24}, Sizes{.causal = false, .mask = bool_},
-                         Sizes{.rows = 36, .keys = 45, .mask = float32}})
+                         Sizes{.rows = 36, .keys = 45, .mask = float32}, Sizes{.kv_heads = 2, .dropout = 0.2}})
     for (const auto& [dtype, bound] : {std::pair{bfloat16, 2e-2}, {float16, 3e-3}, {float32, 3e-3}}) {
       CAPTURE(s.rows);
       CAPTURE(s.keys);
@@ -137,7 +145,7 @@ TEST_CASE("CPUs compute attention by the same kernels") {
     CpuLikeTarget target(registers, cores);
     for (const Sizes& s : {Sizes{}, Sizes{.rows = 33, .keys = 50}, Sizes{.kv_heads = 2, .causal = false},
                            Sizes{.rows = 130, .keys = 130, .width = 24}, Sizes{.causal = false, .mask = bool_},
-                           Sizes{.rows = 36, .keys = 45, .mask = float32}})
+                           Sizes{.rows = 36, .keys = 45, .mask = float32}, Sizes{.kv_heads = 2, .dropout = 0.2}})
       for (const auto& [dtype, bound] : {std::pair{float32, 2e-5}, {bfloat16, 1.6e-2}}) {
         CAPTURE(s.rows);
         CAPTURE(s.keys);

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <utility>
 
-#include "compiler/schedule/steps/product.h"
 #include "kernels/attention.h"
 #include "tools/weft/kernel/library.h"
 
@@ -33,7 +32,7 @@ struct TypedAttention {
   }
 };
 
-TypedAttention typed_attention(const AttentionExtents& e, const target::Machine& machine) {
+TypedAttention typed_attention(const AttentionExtents& e, double dropout, const target::Machine& machine) {
   TypedAttention out;
   Attention& a = out.a;
   a.widened = !machine.simt;
@@ -44,6 +43,10 @@ TypedAttention typed_attention(const AttentionExtents& e, const target::Machine&
   for (kernels::AttentionArray* x : {&a.q, &a.k, &a.v, &a.o, &a.g, &a.dq, &a.dk, &a.dv})
     *x = out.array(a.dtype, {e.length, e.width});
   for (kernels::AttentionArray* x : {&a.lse, &a.delta}) *x = out.array(float32, {e.length});
+  a.dropout = dropout;
+  if (dropout == 0) return out;
+  out.types.push_back({{2}, uint32});
+  a.key = {static_cast<int>(out.types.size()) - 1, uint32, 0, {0, 0}, 1, 0};
   return out;
 }
 
@@ -65,20 +68,25 @@ AttentionKernel together(const Attention& a, const AttentionLimits& limits) {
   return kernels::attention_together(a, kernels::keys_blocks(a, limits, true, true));
 }
 
-/// Returns the row of a kernel that makes so many products of each query and key.
-LibraryKernel attention_kernel(const std::string& name, const std::string& summary, int products,
-                               AttentionKernel (*make)(const Attention& a, const AttentionLimits& limits),
-                               LibraryKernel::MadeFor made_for = LibraryKernel::MadeFor::all) {
+/// A kernel that makes so many products of each query and key.
+struct AttentionForm {
+  int products;
+  AttentionKernel (*make)(const Attention& a, const AttentionLimits& limits);
+  double dropout = 0;
+  LibraryKernel::MadeFor made_for = LibraryKernel::MadeFor::all;
+};
+
+LibraryKernel attention_kernel(const std::string& name, const std::string& summary, const AttentionForm& form) {
   constexpr AttentionExtents usual{4, 16, 2048, 64}, few{1, 2, 150, 32};
-  return {name, summary, made_for, [=](const target::Machine& machine, bool small) {
+  return {name, summary, form.made_for, [=](const target::Machine& machine, bool small) {
             const AttentionExtents e = small ? few : usual;
-            const TypedAttention typed = typed_attention(e, machine);
-            const AttentionKernel made = make(typed.a, compiler::attention_limits(machine));
+            const TypedAttention typed = typed_attention(e, form.dropout, machine);
+            const AttentionKernel made = form.make(typed.a, kernels::attention_limits(machine));
             std::vector<graph::Type> types;
             for (const int buffer : made.buffers) types.push_back(typed.types[static_cast<size_t>(buffer)]);
             const auto seen = static_cast<double>(e.batch * e.heads * (e.length * (e.length + 1) / 2));
             return on_arrays(made.program.data().kernel, made.program.programs(), types,
-                             2.0 * products * static_cast<double>(e.width) * seen);
+                             2.0 * form.products * static_cast<double>(e.width) * seen);
           }};
 }
 
@@ -86,12 +94,16 @@ LibraryKernel attention_kernel(const std::string& name, const std::string& summa
 
 std::vector<LibraryKernel> attention_kernels() {
   return {
-      attention_kernel("attention_forward", "causal attention: o, and the logarithms of the sums of rows", 2, forward),
-      attention_kernel("attention_delta", "the sums of rows of g o, which attention's derivative needs", 0, delta),
-      attention_kernel("attention_queries", "causal attention's derivative: dq", 3, queries),
-      attention_kernel("attention_keys", "causal attention's derivative: dk and dv", 4, keys),
-      attention_kernel("attention_together", "causal attention's derivative on a CPU: dq, dk and dv", 5, together,
-                       LibraryKernel::MadeFor::cpus)};
+      attention_kernel("attention_forward", "causal attention: o, and the logarithms of the sums of rows",
+                       {2, forward}),
+      attention_kernel("attention_delta", "the sums of rows of g o, which attention's derivative needs", {0, delta}),
+      attention_kernel("attention_queries", "causal attention's derivative: dq", {3, queries}),
+      attention_kernel("attention_keys", "causal attention's derivative: dk and dv", {4, keys}),
+      attention_kernel("attention_together", "causal attention's derivative on a CPU: dq, dk and dv",
+                       {5, together, 0, LibraryKernel::MadeFor::cpus}),
+      attention_kernel("attention_dropout", "causal attention with dropout of 0.1", {2, forward, 0.1}),
+      attention_kernel("attention_dropout_queries", "its derivative: dq", {3, queries, 0.1}),
+      attention_kernel("attention_dropout_keys", "its derivative: dk and dv", {4, keys, 0.1})};
 }
 
 }  // namespace weft::tool

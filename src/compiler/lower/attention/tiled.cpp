@@ -20,6 +20,7 @@ class TiledAttention {
     a_.scale = plan.region.scale;
     if (plan.region.causal) a_.after = plan.region.offset;
     a_.q = array(plan.q), a_.k = array(plan.k), a_.v = array(plan.v), a_.mask = array(plan.mask);
+    a_.dropout = plan.region.dropout, a_.key = array(plan.key), a_.keyed = plan.keyed;
     a_.o = array(plan.o), a_.lse = array(plan.lse), a_.g = array(plan.g);
     a_.dq = array(plan.dq), a_.dk = array(plan.dk), a_.dv = array(plan.dv);
   }

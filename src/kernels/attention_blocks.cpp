@@ -67,11 +67,12 @@ bool are_whole(const Attention& a, const AttentionBlocks& blocks) {
   return !ends_within(a.queries, blocks.queries) && !ends_within(a.keys, blocks.keys);
 }
 
-/// Returns whether programs of 64 queries share an SM so. What masks and scores of users take is not known.
+/// Returns whether programs of 64 queries share an SM so. What masks, scores of users and words of
+/// dropout take is not known.
 bool shares_sm(const Attention& a, const AttentionLimits& limits, const SharedSm& s) {
   constexpr int64_t rows = 64, stored_bytes = 16 << 10;
-  if (!limits.warpgroups || a.dtype.size() != 2 || a.score.value || (a.mask && !is_integer(a.mask.dtype)) ||
-      !are_whole(a, {rows, s.step}))
+  if (!limits.warpgroups || a.dtype.size() != 2 || a.score.value || a.dropout > 0 ||
+      (a.mask && !is_integer(a.mask.dtype)) || !are_whole(a, {rows, s.step}))
     return false;
   const int64_t w = padded_width(a.width), v = padded_width(a.value_width);
   const int64_t bytes = (rows * w + 2 * s.step * (w + v)) * a.dtype.size() + stored_bytes;
@@ -107,7 +108,7 @@ AttentionLimits attention_limits(const target::Machine& machine) {
 
 AttentionBlocks scheduled(const Attention& a, AttentionBlocks blocks, const AttentionLimits& limits) {
   if (!limits.warpgroups || a.dtype.size() != 2) return blocks;
-  blocks.overlapped = are_whole(a, blocks);
+  blocks.overlapped = are_whole(a, blocks) && a.dropout == 0;  // whose words take the registers of a second tile
   order(a, blocks, blocks.queries, a.keys, blocks.keys);
   return blocks;
 }

@@ -9,10 +9,10 @@
 #include <random>
 
 #include "reference.h"
+#include "weft/compile.h"
 #include "weft/fast.h"
 #include "weft/ops.h"
 #include "weft/random.h"
-#include "weft/transforms.h"
 
 using namespace weft;
 

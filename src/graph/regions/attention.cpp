@@ -84,12 +84,13 @@ Value dropped(const Plan& plan, const Value& key, const Value& x) {
   const auto blocks = [](const Dim& n) { return Dim((n.bound() + dropout_block - 1) / dropout_block); };
   const Dim rows = blocks(shape[rank - 2]), columns = blocks(shape[rank - 1]), half = dropout_block / 2;
   Shape drawn(shape.begin() + static_cast<std::ptrdiff_t>(keyed), shape.end() - 2);
-  drawn.insert(drawn.end(), {rows, half, columns, half, 2, 2});
-  const Value words = random_bits(key, drawn, Generator::philox);
-  Axes order;
+  drawn.insert(drawn.end(), {rows, 2, half, columns, 2, half, 2, 2});
   const auto r = static_cast<int64_t>(rank) - 2;
+  Value words = random_bits(key, drawn, Generator::philox);
+  for (const int64_t unused : {r + 1, r + 4}) words = slice_axis(words, static_cast<int>(unused), 0, 1);
+  Axes order;
   for (int64_t axis = 0; axis < r; ++axis) order.push_back(axis);
-  order.insert(order.end(), {r, r + 4, r + 1, r + 2, r + 5, r + 3});
+  order.insert(order.end(), {r, r + 6, r + 2, r + 3, r + 7, r + 5, r + 1, r + 4});
   Shape padded(shape.begin(), shape.end() - 2);
   padded.insert(padded.end(), {rows.bound() * dropout_block, columns.bound() * dropout_block});
   const Value word = slice(reshape(permute(words, order), padded), std::vector<int64_t>(rank, 0), shape);

@@ -107,7 +107,7 @@ std::optional<kernel::Routine> attention_routine(const AttentionDesc& d, const t
 }
 
 bool attention_may_win(const AttentionDesc& desc) {
-  constexpr double least_flops = 5e9;  // some ten microseconds of a large GPU
+  constexpr double least_flops = 2e9;  // some microseconds of a large GPU
   return desc.flops() >= least_flops;
 }
 

@@ -28,12 +28,13 @@ bool finishes(const DotDesc& d) {
   return d.bias || d.residual || d.activation != Activation::none || d.sum == OperandSum::c;
 }
 
-/// Returns whether there is a kernel for operands and a result of these dtypes. 8 bits lie along the contracted axis,
-/// and sums of integers are stored as they are.
+/// Returns whether there is a kernel for operands and a result of these dtypes. 8 bits lie along the contracted axis.
+/// Sums of 8-bit floats keep some 13 bits on tensor cores (sm_90), so their result is bfloat16; sums of integers are
+/// stored as they are.
 bool takes_dtypes(const DotDesc& d) {
   if (d.b != d.a) return false;
   const bool along = d.a_k == 1 && d.b_k == 1;
-  if (is_float8(d.a)) return along && (d.c == float32 || d.c == float16 || d.c == bfloat16);
+  if (is_float8(d.a)) return along && d.c == bfloat16;
   if (d.a == int8) return along && d.c == int32 && !finishes(d) && d.pre_activation == PreActivation::none;
   return d.c == d.a && (d.a == float16 || d.a == bfloat16 || is_tf32(d));
 }

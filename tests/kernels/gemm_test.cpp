@@ -150,6 +150,7 @@ TEST_CASE("products of descriptors: what has a kernel") {
   CHECK(!taken(base, [&](DotDesc& d) { bytes(d), d.bias = true; }));
   CHECK(!taken(base, [&](DotDesc& d) { bytes(d), d.b_k = d.n, d.b_n = 1; }));
   CHECK(taken(base, [](DotDesc& d) { d.a = d.b = float8_e4m3; }));
+  CHECK(!taken(base, [](DotDesc& d) { d.a = d.b = float8_e4m3, d.c = float32; }));  // sums have fewer bits
   CHECK(!taken(base, [](DotDesc& d) { d.a = float8_e4m3, d.b = float8_e5m2; }));
   CHECK(!taken(base, [](DotDesc& d) { d.a = d.b = float8_e4m3, d.scales = 1; }));
   CHECK(!taken(base, [](DotDesc& d) { d.sum = kernel::OperandSum::a; }));

@@ -20,7 +20,7 @@ using namespace weft::tool;
 namespace {
 
 const int graphs = static_cast<int>(weft::test::some_of(2000));
-constexpr int computed = graphs / 4;  // compiling one takes thirty times as long as counting its launches
+const int computed = graphs / 4;  // compiling one takes thirty times as long as counting its launches
 const RandomGraphSizes small{.lengths = {4, 9, 16}, .least_operators = 4, .most_operators = 12};
 
 ArrayFunction compiled(const RandomGraph& graph) {

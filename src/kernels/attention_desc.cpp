@@ -45,7 +45,7 @@ bool takes_strides(const AttentionDesc& d) {
          is_distinct(d.dv, {d.batch, d.kv_heads, d.keys});
 }
 
-bool takes(const AttentionDesc& d, const target::Machine& machine) {
+bool takes_attention(const AttentionDesc& d, const target::Machine& machine) {
   return (d.dtype == bfloat16 || d.dtype == float16) && machine.simt && machine.tensor_core_bytes(d.dtype) > 0 &&
          takes_extents(d) && takes_strides(d);
 }
@@ -85,7 +85,7 @@ Attention attention_of(const AttentionDesc& d) {
 }
 
 std::optional<kernel::Routine> attention_routine(const AttentionDesc& d, const target::Machine& machine) {
-  if (!takes(d, machine)) return {};
+  if (!takes_attention(d, machine)) return {};
   const AttentionLimits limits = attention_limits(machine);
   const Attention a = attention_of(d);
   std::vector<AttentionKernel> made;

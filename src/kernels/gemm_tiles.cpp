@@ -49,9 +49,12 @@ bool registers_suffice(const GemmTile& t, const LoadedBytes& loaded) {
 /// the tile's columns and one of B for each of its rows; a warpgroup alone does not keep the tensor cores busy. Fitted
 /// to an H200, where 128 × 192, 128 × 128, 128 × 64 and 64 × 256 of bf16 reach 0.97, 0.91, 0.6 and 0.64 of 128 × 256,
 /// and 128 × 128 with ping-pong 0.95 to 0.99; tiles of float32 are ranked by the same numbers.
-double rate_of(const GemmTile& t) {
-  constexpr double reading = 48, best = 0.64, alone = 0.8, in_turns = 0.95;
+///
+/// Exact float32 waits for registers and not for operands: three small programs on an SM are as good as its tiles get.
+double rate_of(const GemmTile& t, bool exact) {
+  constexpr double reading = 48, best = 0.64, alone = 0.8, in_turns = 0.95, of_large = 0.9;
   if (t.ping_pong) return in_turns;
+  if (exact) return (t.rows * t.columns > 128 * 64 ? of_large : 1) * (t.rows == 64 ? alone : 1);
   const double reuse = static_cast<double>(t.rows * t.columns) / static_cast<double>(t.rows + t.columns);
   return reuse / (reuse + reading) / best * (t.rows == 64 ? alone : 1);
 }
@@ -90,7 +93,7 @@ double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmT
   const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns),
              tiles = static_cast<double>(waves);
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
-               multiply = 2 * elements * static_cast<double>(w.depth) / (of_peak * peak * rate_of(t)),
+               multiply = 2 * elements * static_cast<double>(w.depth) / (of_peak * peak * rate_of(t, w.exact)),
                stores = t.columns * w.operands.size() % line_bytes == 0 ? 1 : 2,
                epilogue = elements * (stores * w.bytes / machine.bandwidth + w.operations / vector);
   if (!t.ping_pong) return tiles * processors * (multiply + epilogue);
@@ -163,7 +166,8 @@ std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmW
       t.stages = static_cast<int>(std::min(most_stages, room / stage_bytes(t, w)));
     }
     out.push_back(
-        {t, elements * rate_of(t) / static_cast<double>(waves * machine.processors * t.rows * t.columns), seconds});
+        {t, elements * rate_of(t, w.exact) / static_cast<double>(waves * machine.processors * t.rows * t.columns),
+         seconds});
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.seconds < y.seconds; });
   if (out.size() > most) out.resize(most);

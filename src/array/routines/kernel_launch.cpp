@@ -41,7 +41,7 @@ std::string describe_device(const Device& d) {
   return fmt::format("{} {}", d.type == Device::gpu ? "gpu" : "cpu", d.index);
 }
 
-std::string describe(const Symbol& s) { return fmt::format("{}<={}", s.name, s.bound); }
+std::string describe_extent(const Symbol& s) { return fmt::format("{}<={}", s.name, s.bound); }
 
 /// A kernel, and the line of the user's program that launches it.
 struct Caller {
@@ -98,7 +98,7 @@ class ExtentValues {
         caller_.refuse(
             fmt::format("a value is given for {}, which is no extent of the shapes {}, and which the kernel "
                         "does not read: leave it out",
-                        describe(*symbol), shapes_));
+                        describe_extent(*symbol), shapes_));
       add(symbol, e.value, "the list of extents");
     }
   }
@@ -112,7 +112,7 @@ class ExtentValues {
         caller_.refuse(
             fmt::format("the run-time extent {} of the shapes {} has no value: give it in the `extents` of "
                         "an array, or behind the arrays",
-                        describe(*s), shapes_));
+                        describe_extent(*s), shapes_));
       out.push_back(found->second.value);
     }
     return out;
@@ -142,12 +142,12 @@ class ExtentValues {
 
   void add(const Symbol* symbol, int64_t value, const std::string& where) {
     if (value < 1 || value > symbol->bound)
-      caller_.refuse(fmt::format("the run-time extent {} is {} in {}: it lies in 1 to {}", describe(*symbol), value,
-                                 where, symbol->bound));
+      caller_.refuse(fmt::format("the run-time extent {} is {} in {}: it lies in 1 to {}", describe_extent(*symbol),
+                                 value, where, symbol->bound));
     const auto [known, added] = given_.try_emplace(symbol, Given{value, where});
     if (!added && known->second.value != value)
       caller_.refuse(fmt::format("the run-time extent {} is {} in {}, and {} in {}: give it one value",
-                                 describe(*symbol), known->second.value, known->second.where, value, where));
+                                 describe_extent(*symbol), known->second.value, known->second.where, value, where));
   }
 
   const Caller& caller_;

@@ -173,10 +173,11 @@ void Renderer::choose_warps(const Uses& uses) {
          grid_of(most.dims[0], most.dims[1], static_cast<int>(warps), rows).first == 0)
     warps /= 2;
   threads_ = 32 * static_cast<int>(warps);
-  // Two programs hide the latency of shared memory, where few values are computed beside their sums.
+  // Several programs hide the latency of shared memory, where few values are computed beside their sums.
   const auto stores = std::count_if(uses.order.begin(), uses.order.end(),
                                     [](const Uses::Position& x) { return x.inst->op == Op::store; });
-  if (exact_ && threads_ == 256 && most.size() <= 64 * threads_ && stores == 1) blocks_ = 2;
+  if (exact_ && most.size() <= 64 * threads_ && stores == 1)
+    blocks_ = threads_ == 256 ? 2 : threads_ == 128 ? 3 : blocks_;
   for (const Inst* dot : dots) {
     const auto [i, j] = grid_of(dot->type.dims[0], dot->type.dims[1], static_cast<int>(warps), rows);
     if (i > 0) {

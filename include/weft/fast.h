@@ -34,8 +34,9 @@ WEFT_API array scaled_dot_product_attention(const array& queries, const array& k
                                             StreamOrDevice s = {});
 /// Returns the same with dropout of the weights: each becomes 0 with probability `rate` and is divided by 1 - rate
 /// otherwise, after the denominator was taken. Which ones follows from `key`, two words, or the next one of the default
-/// sequence (weft/random.h), and from the position: weights are drawn where they are computed, forward and backward,
-/// and nothing of the size of the scores is stored. `rate` 0 gives attention without dropout. Lengths that are symbolic
+/// sequence (weft/random.h), and from the position. Fused kernels draw the weights where they compute them, forward and
+/// backward, and store nothing of the size of the scores; without such a kernel (exact float32 on a GPU, float64, fewer
+/// than 8 queries) scores are written to memory. `rate` 0 gives attention without dropout. Lengths that are symbolic
 /// draw as their bounds do. MLX has no such function. Throws std::invalid_argument unless 0 ≤ rate < 1.
 WEFT_API array dropout_attention(const array& queries, const array& keys, const array& values, float scale, float rate,
                                  const std::string& mask_mode = "", const std::optional<array>& mask = std::nullopt,

@@ -480,9 +480,10 @@ class Kernels(unittest.TestCase):
 
     OF_CPUS = ["attention_together", "gemm_cpu_blocks", "gemm_cpu_panels", "gemm_cpu_columns", "gemm_cpu_depth"]
     OF_GPUS = ["gemm", "gemm_gelu"]
+    DROPOUT = ["attention_dropout", "attention_dropout_queries", "attention_dropout_keys"]
     DECODE = ["attention_decode", "attention_decode_split", "attention_decode_join", "attention_decode_append"]
-    LIBRARY = ["attention_forward", "attention_delta", "attention_queries", "attention_keys", *OF_CPUS[:1], *DECODE,
-               *OF_GPUS, *OF_CPUS[1:]]
+    LIBRARY = ["attention_forward", "attention_delta", "attention_queries", "attention_keys", *OF_CPUS[:1], *DROPOUT,
+               *DECODE, *OF_GPUS, *OF_CPUS[1:]]
 
     def test_list_and_show(self):
         names = [row["kernel"] for row in rows(weft("kernel", "list", "--json").out)]

@@ -62,9 +62,8 @@ template <class T>
 CallNumbers<T> call_numbers(const Index& first, int64_t count, bool along_rows) {
   const k::Trace& trace = k::Trace::current("dropout", k::Line::here());
   const bool begins_block = trace.known(trace.value(first.any(), {})).divisor % kernel::dropout_block == 0;
-  const auto at = k::arange<k::u32>(count);
-  const k::Tile<k::u32, 1> position = begins_block ? at : at + k::cast<k::u32>(first);
-  const k::Tile<T, 1> own = k::cast<T>(position & ~(kernel::dropout_block / 2));
+  const k::Tile<k::i64, 1> at = k::arange(count), position = begins_block ? at : at + first;
+  const k::Tile<T, 1> own = k::cast<T>(position | (kernel::dropout_block / 2));
   return {begins_block ? k::cast<T>(first) : k::scalar<T>(0), along_rows ? k::col(own) : k::row(own)};
 }
 

@@ -85,11 +85,18 @@ double overlapped(std::initializer_list<double> seconds) {
   return most + seen * (std::accumulate(seconds.begin(), seconds.end(), 0.0) - most);
 }
 
+/// Returns whether the machine has warpgroups that multiply the operands as they lie.
+bool by_warpgroups(const target::Machine& machine, const GemmWork& w) {
+  return machine.whole_rows_of_products() && (w.operands.size() < 4 || w.along_depth);
+}
+
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
 /// have one tile at a time, and a warpgroup has every other tile from its first product to its last store. Lines that
 /// are no whole ones of shared memory are not stored by TMA, which takes twice as long.
 double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmTile& t, int64_t waves) {
-  constexpr double of_peak = 0.9;  // the fastest tile's
+  // The fastest tile's. Where warpgroups multiply, warps have less than half of their rate (TF32, H200).
+  const bool by_warps = machine.whole_rows_of_products() && !w.exact && !by_warpgroups(machine, w);
+  const double of_peak = by_warps ? 0.4 : 0.9;
   const auto processors = static_cast<double>(machine.processors), elements = static_cast<double>(t.rows * t.columns),
              tiles = static_cast<double>(waves);
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
@@ -104,7 +111,7 @@ double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmT
 
 /// Returns the tiles that the machine has memory and registers for.
 std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& w) {
-  const bool tf32 = w.operands.size() == 4, groups = machine.whole_rows_of_products() && (!tf32 || w.along_depth);
+  const bool tf32 = w.operands.size() == 4, groups = by_warpgroups(machine, w);
   const int64_t depth = w.exact ? 16 : 128 / w.operands.size();  // else a whole line of shared memory
   std::vector<GemmTile> out;
   for (const int64_t rows : {128, 64, 256})
@@ -131,7 +138,7 @@ std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const
   };
   const bool side = is_side(t.columns) ||
                     (machine.whole_rows_of_products() && t.columns >= 64 && t.columns <= most && t.columns % 16 == 0);
-  const bool wide = w.operands.size() < 4 || (w.along_depth && machine.whole_rows_of_products());
+  const bool wide = w.operands.size() < 4 || by_warpgroups(machine, w);
   if (!is_side(t.rows) || !side)
     return "tiles of m and n have 16, 32, 64, 128, 192 or 256 elements; of n, where warpgroups multiply, multiples of "
            "16";

@@ -134,7 +134,7 @@ inline double dropout_factor(AttentionCase& c, const std::vector<int64_t>& at, i
   for (size_t axis = a.keyed; axis < a.batch.size(); ++axis) call = call * a.batch[axis] + at[axis];
   const int64_t block = kernel::dropout_block, half = block / 2;
   for (const auto& [rows, row] : {std::pair{a.queries.bound(), query}, {a.keys.bound(), key}})
-    call = call * ((rows + block - 1) / block * block) + row / block * block + row % half;
+    call = call * ((rows + block - 1) / block * block) + (row | half);
   const auto whole = [](double v) { return Number::of_int(static_cast<int64_t>(v)); };
   const Number args[] = {whole(c.get(a.key, at, 0)), whole(c.get(a.key, at, 1)), Number::of_int(call & 0xffffffff),
                          Number::of_int(call >> 32), Number::of_int(0),          Number::of_int(0)};

@@ -58,7 +58,7 @@ TEST_CASE("attention whose exponentials overlap products is copied by TMA alone,
   const ladders::Ladder ladder = ladders::attention_tensor(ladders::Scale::check);
   const RandomCase c = case_of(ladder.rungs.back().program(ladder.inputs));
   REQUIRE(c.kernel.name == "attention_overlapped");
-  const kernel::Kernel expanded = kernel::expand(c.kernel, {.special_functions = true});
+  const kernel::Kernel expanded = kernel::expand(c.kernel, target::cuda::operators);
   const std::string source = target::cuda::render(expanded, "k", {}, hopper).source;
   CHECK(source.find("copied by TMA, by a warpgroup of its own") != std::string::npos);
   // The first block of keys and the last one of values take stages of the loop's ring.

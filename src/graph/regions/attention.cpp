@@ -87,7 +87,7 @@ Value dropped(const Plan& plan, const Value& key, const Value& x) {
   drawn.insert(drawn.end(), {rows, 2, half, columns, 2, half, 2, 2});
   const auto r = static_cast<int64_t>(rank) - 2;
   Value words = random_bits(key, drawn, Generator::philox);
-  for (const int64_t unused : {r + 1, r + 4}) words = slice_axis(words, static_cast<int>(unused), 0, 1);
+  for (const int64_t unused : {r + 1, r + 4}) words = slice_axis(words, static_cast<int>(unused), 1, 1);
   Axes order;
   for (int64_t axis = 0; axis < r; ++axis) order.push_back(axis);
   order.insert(order.end(), {r, r + 6, r + 2, r + 3, r + 7, r + 5, r + 1, r + 4});

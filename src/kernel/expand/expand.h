@@ -15,6 +15,7 @@ struct Expansion {
   // first two flush subnormal numbers to 0. Then exp2 and rsqrt are not expanded, exp and sigmoid are written in exp2,
   // and recip is kept in a sigmoid that is rounded to 16 bits. The bits depend on the device.
   bool special_functions = false;
+  bool philox = false;  // the words of Philox are functions of the target's
 };
 Kernel expand(const Kernel& kernel, const Expansion& has = {});
 

@@ -36,8 +36,7 @@ int64_t most_blocks(const Machine& machine) {
 int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 Rendered rendered_for(const kernel::Kernel& kernel, const Machine& machine) {
-  return render(kernel::expand(kernel, {.special_functions = true}), "weft_" + kernel::digest(kernel).hex(), {},
-                features_of(machine));
+  return render(kernel::expand(kernel, operators), "weft_" + kernel::digest(kernel).hex(), {}, features_of(machine));
 }
 
 /// Returns the path of a program in WEFT_CUDA_PATH/bin, PATH, beside NVRTC, or in the usual folder of CUDA; "" where

@@ -33,7 +33,7 @@ class Sources final : public target::Target {
   std::string fingerprint() const override { return "sources"; }
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     for (const kernel::Kernel& k : kernels)
-      text += target::cuda::render(kernel::expand(k, {.special_functions = true}), k.name, {},
+      text += target::cuda::render(kernel::expand(k, target::cuda::operators), k.name, {},
                                    target::cuda::features_of(machine_))
                   .source;
     return target::null().compile(kernels);

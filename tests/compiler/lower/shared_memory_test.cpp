@@ -31,7 +31,7 @@ class Gpu final : public weft::test::SimtTarget {
   std::vector<std::shared_ptr<const target::Executable>> compile(std::span<const kernel::Kernel> kernels) override {
     std::vector<std::shared_ptr<const target::Executable>> out;
     for (const kernel::Kernel& k : kernels) {
-      const kernel::Kernel expanded = kernel::expand(k, {.special_functions = true});
+      const kernel::Kernel expanded = kernel::expand(k, target::cuda::operators);
       asked = std::max(asked,
                        target::cuda::render(expanded, k.name, {}, {.clusters = machine_.has_clusters()}).shared_bytes);
       out.push_back(std::make_shared<InterpretedKernel>(kernel::expand(k)));

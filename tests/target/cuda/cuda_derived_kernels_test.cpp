@@ -99,6 +99,6 @@ TEST_CASE("derivatives of kernels compile for GPUs of several kinds") {
   std::string source(cuda::prelude());
   int n = 0;
   for (const Made& made : derived())
-    source += cuda::render(expand(made.kernel, {.special_functions = true}), "k" + std::to_string(n++)).source;
+    source += cuda::render(expand(made.kernel, cuda::operators), "k" + std::to_string(n++)).source;
   for (const char* arch : {"sm_80", "sm_90a"}) CHECK(!cuda::compile(source, arch).empty());
 }

@@ -46,7 +46,6 @@ TEST_CASE("kernels of the language's library compile for GPUs of several kinds")
   std::string source(cuda::prelude());
   const std::vector<k::Program> programs = test_kernels::library_programs();
   for (size_t n = 0; n < programs.size(); ++n)
-    source +=
-        cuda::render(expand(programs[n].data().kernel, {.special_functions = true}), "k" + std::to_string(n)).source;
+    source += cuda::render(expand(programs[n].data().kernel, cuda::operators), "k" + std::to_string(n)).source;
   for (const char* arch : {"sm_80", "sm_90a"}) CHECK(!cuda::compile(source, arch).empty());
 }

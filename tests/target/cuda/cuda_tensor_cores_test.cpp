@@ -582,8 +582,7 @@ TEST_CASE("products and attention compile for GPUs of several kinds, and spill n
       if (features.warpgroups || (features.float8 && c.kernel.params[0].dtype == int8)) all.push_back(c);
     std::string log, source(cuda::prelude());
     for (size_t n = 0; n < all.size(); ++n)
-      source += cuda::render(expand(all[n].kernel, {.special_functions = true}), "k" + std::to_string(n), {}, features)
-                    .source;
+      source += cuda::render(expand(all[n].kernel, cuda::operators), "k" + std::to_string(n), {}, features).source;
     CHECK(!cuda::compile(source, arch, {}, &log).empty());
     CHECK_MESSAGE(log.find("serialized") == std::string::npos, log);
     const std::vector<cuda::KernelUsage> usage = cuda::parse_usage(log);

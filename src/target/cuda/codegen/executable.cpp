@@ -105,7 +105,7 @@ void launch(const Context& context, const Entry& entry, int64_t across, int64_t 
 }
 
 Rendered CudaExecutable::rendered(const Variant& variant) const {
-  Rendered code = render(kernel::expand(kernel_, {.special_functions = true}), symbol_, variant, compiler_.features());
+  Rendered code = render(kernel::expand(kernel_, operators), symbol_, variant, compiler_.features());
   if (code.shared_bytes > compiler_.shared_bytes() && (kernel_.any_size || !kernel::is_basic(kernel_)))
     throw_invalid("kernel " + kernel_.name,
                   fmt::format("its tiles need {} bytes of shared memory a block, and this device has {}: use smaller "

@@ -29,17 +29,18 @@ std::string Layout::first_column() const {
                        : fmt::format("(t >> 5) * {}", columns / column_warps);
 }
 
-std::string Layout::row(const std::string& r) const {
+std::string Layout::row(const std::string& r, char join) const {
   const int64_t registers = held == Held::rows ? 2 : column_fragments() * 4;  // of 16 rows
-  return fmt::format("((t >> 2 & 7) + {} + ({} >> {} & 1) * 8)", first_row(fmt::format("{} / {}", r, registers)), r,
-                     held == Held::rows ? 0 : 1);
+  return fmt::format("((t >> 2 & 7) + {} {} ({} >> {} & 1) * 8)", first_row(fmt::format("{} / {}", r, registers)), join,
+                     r, held == Held::rows ? 0 : 1);
 }
 
-std::string Layout::column(const std::string& r) const {
-  std::string out = "(t & 3) * 2 + " + first_column();
-  if (held == Held::columns) out += fmt::format(" + {} / 2 * 8", r);
-  else if (column_fragments() > 1) out += fmt::format(" + {} / 4 % {} * 8", r, column_fragments());
-  return fmt::format("({} + ({} & 1))", out, r);
+std::string Layout::column(const std::string& r, char join) const {
+  std::string own = fmt::format("({} & 1)", r);
+  if (held == Held::columns) own = fmt::format("{} / 2 * 8 + {}", r, own);
+  else if (column_fragments() > 1) own = fmt::format("{} / 4 % {} * 8 + {}", r, column_fragments(), own);
+  return join == '|' && column_warps == 1 ? fmt::format("((t & 3) * 2 | ({}))", own)
+                                          : fmt::format("((t & 3) * 2 + {} + {})", first_column(), own);
 }
 
 std::string Layout::owner(const std::string& r) const {
@@ -49,6 +50,10 @@ std::string Layout::owner(const std::string& r) const {
     return row_warps > 1 ? fmt::format("t < {} && (t & 28) == 0", 32 * column_warps) : "(t & 28) == 0";
   if (repeated()) return fmt::format("t < {}", size);
   return ragged() ? fmt::format("{} < {}", element(r), size) : "";
+}
+
+std::string Layout::position(const std::string& r) const {
+  return held == Held::rows ? row(r, '|') : held == Held::columns ? column(r, '|') : element(r);
 }
 
 std::string Layout::element(const std::string& r) const {

@@ -33,10 +33,13 @@ struct Layout {
   bool ragged() const { return flat() && !repeated() && static_cast<int64_t>(registers()) * threads != size; }
   /// Returns the text of the index of the element in register `r` of thread `t`.
   std::string element(const std::string& r) const;
+  /// The same, for operations on bits: what a register adds to a row or column has bits of its own, and is joined by
+  /// `|`. The compiler then sees that positions which differ in one bit are equal where that one is set or cleared.
+  std::string position(const std::string& r) const;
   /// Return the text of the row and of the column of the element in register `r`, of fragments or their rows or
   /// columns.
-  std::string row(const std::string& r) const;
-  std::string column(const std::string& r) const;
+  std::string row(const std::string& r, char join = '+') const;
+  std::string column(const std::string& r, char join = '+') const;
   /// Return the text of the first row of a warp's fragments `i`, and of the first column of its fragments.
   std::string first_row(const std::string& i) const;
   std::string first_column() const;

@@ -55,10 +55,12 @@ std::string Renderer::at(Value v, const std::string& r) const {
   return fmt::format("{}[{}]", n, r);
 }
 
-/// The same, as an operand of an elementwise instruction: one that counts elements counts the result's.
-std::string Renderer::at_result(Value v, Value result) const {
+/// The same, as an operand of an elementwise instruction: one that counts elements counts the result's. `bits`: of an
+/// operation on bits.
+std::string Renderer::at_result(Value v, Value result, bool bits) const {
   if (names_[static_cast<size_t>(v)] != "arange:") return at(v);
-  return fmt::format("({}){}", type_name(type(v).dtype), layout_of(result).element("r"));
+  const Layout s = layout_of(result);
+  return fmt::format("({}){}", type_name(type(v).dtype), bits ? s.position("r") : s.element("r"));
 }
 
 void Renderer::declare(Value v) {
@@ -250,8 +252,10 @@ void Renderer::scalar(const Inst& i) {
   const Dtype t = type(i.args.size() == 1 ? i.args[0] : i.args[1]).dtype;
   std::vector<std::string> args;
   bool splat = i.type.rank() > 0;
+  const bool bits = i.scalar_op == kernel::ScalarOp::bit_and || i.scalar_op == kernel::ScalarOp::bit_or ||
+                    i.scalar_op == kernel::ScalarOp::bit_xor;
   for (Value v : i.args) {
-    args.push_back(at_result(v, i.results[0]));
+    args.push_back(at_result(v, i.results[0], bits));
     splat = splat && splat_[static_cast<size_t>(v)];
   }
   const std::string text = expression(i.scalar_op, t, args);

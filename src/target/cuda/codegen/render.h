@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernel/expand/expand.h"
 #include "kernel/tile.h"
 #include "target/machine.h"
 
@@ -65,6 +66,9 @@ struct Rendered {
 
 /// Launches of a kernel whose programs wait for each other that may be under way at a time.
 inline constexpr int most_overlapping = 256;
+
+/// Operators that are rendered beside the basic ones.
+inline constexpr kernel::Expansion operators{.special_functions = true, .philox = true};
 
 /// Renders a kernel that is already expanded (kernel/expand/expand.h). Arguments of the entry with one segment: a
 /// pointer per parameter, an i64 per symbol, the grid (i64), a TensorMap for each of `maps`, and where programs wait

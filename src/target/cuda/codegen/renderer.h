@@ -114,7 +114,7 @@ class Renderer {
   /// Returns the text of a value in register `r`: a scalar's name, an array's element, or an expression for a tile that
   /// has no registers.
   std::string at(Value v, const std::string& r = "r") const;
-  std::string at_result(Value v, Value result) const;
+  std::string at_result(Value v, Value result, bool bits = false) const;
   void name(Value v, std::string text) { names_[static_cast<size_t>(v)] = std::move(text); }
   std::string fresh(Value v) const { return "v" + std::to_string(v); }
   /// Declares the registers of a tile, or a scalar.

@@ -235,47 +235,6 @@ void Renderer::fragments_of_b(const Product& p) {
   close();
 }
 
-/// Renders an exact product of float32 by fused multiply-adds, over the fragments that tensor cores would leave: a
-/// thread has two rows and two columns of each. Four steps along k are read at once where they follow each other in
-/// memory, and each sum takes them in their order.
-void Renderer::product_by_fma(const Product& p) {
-  const Value result = p.result();
-  each(result, at(p.start()));
-  const auto [a, b] = stage_operands(p, "");
-  const Layout& s = p.layout;
-  const int64_t rows = s.row_fragments() * 2, columns = s.column_fragments(), depth = type(p.dot->args[0]).dims[1];
-  open("");
-  for (const auto& [name, from] : {std::pair{"a", a}, std::pair{"b", b}})
-    add(fmt::format("const u8* const {} = shared + ({} - shared_address(shared));", name, from));
-  open(fmt::format("{} (int k = 0; k < {}; ++k)", depth <= 32 ? "EACH" : "for", depth / 4));
-  add(fmt::format("alignas(16) f32 x[{}][4];", rows));
-  open(fmt::format("EACH (int i = 0; i < {}; ++i)", rows));
-  add(fmt::format("const int row = (t >> 2 & 7) + {} + (i & 1) * 8;", s.first_row("(i >> 1)")));
-  if (p.a.depth_inside) add(fmt::format("*(W16*)x[i] = *(const W16*)(a + {});", p.a.position("row", "k")));
-  else
-    add(fmt::format("EACH (int q = 0; q < 4; ++q) x[i][q] = *(const f32*)(a + {} + row % 4 * 4);",
-                    p.a.position("k * 4 + q", "row / 4")));
-  close();
-  open(fmt::format("EACH (int j = 0; j < {}; ++j)", columns));
-  add(fmt::format("const int column = {} + j * 8 + (t & 3) * 2;", s.first_column()));
-  add("alignas(16) f32 y[2][4];");
-  if (p.b.depth_inside)
-    add(fmt::format("EACH (int c = 0; c < 2; ++c) *(W16*)y[c] = *(const W16*)(b + {});",
-                    p.b.position("column + c", "k")));
-  else
-    add(fmt::format(
-        "EACH (int q = 0; q < 4; ++q) {{ alignas(8) f32 z[2]; *(W8*)z = *(const W8*)(b + {} + column % 4 * 4); "
-        "y[0][q] = z[0]; y[1][q] = z[1]; }}",
-        p.b.position("k * 4 + q", "column / 4")));
-  const std::string sum = fmt::format("{}[((i >> 1) * {} + j) * 4 + (i & 1) * 2 + c]", fresh(result), columns);
-  const std::string numbers[] = {"x[i][q]", "y[c][q]", sum};
-  add(fmt::format("EACH (int q = 0; q < 4; ++q) EACH (int i = 0; i < {}; ++i) EACH (int c = 0; c < 2; ++c) {} = {};",
-                  rows, sum, expression(kernel::ScalarOp::fma, float32, numbers)));
-  close();
-  close();
-  close();
-}
-
 /// Renders a product: the accumulators begin as C, or as what is added to the product. A step along k multiplies all
 /// fragments of the warp. Of float32, what TF32 keeps of both numbers is multiplied; then, for three products, what it
 /// keeps of the rest.

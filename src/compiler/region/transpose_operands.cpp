@@ -1,10 +1,11 @@
-#include "compiler/region/narrow_operands.h"
+#include "compiler/region/transpose_operands.h"
 
 #include <algorithm>
 #include <map>
 
 #include "compiler/ir/rewriter.h"
 #include "compiler/region/dot_plan.h"
+#include "kernels/gemm_tiles.h"
 
 namespace weft::compiler {
 
@@ -16,9 +17,9 @@ using Axes = std::vector<int64_t>;
 
 class OperandTransposer : Rewriter {
  public:
-  /// `libraries`: the target's are asked.
-  OperandTransposer(Ir ir, const target::Target& target, bool libraries)
-      : Rewriter(std::move(ir)), target_(target), libraries_(libraries) {}
+  /// `libraries`: the target's are asked. `tf32`: float32 is rounded to TF32.
+  OperandTransposer(Ir ir, const target::Target& target, bool libraries, bool tf32)
+      : Rewriter(std::move(ir)), target_(target), libraries_(libraries), tf32_(tf32) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
@@ -91,17 +92,35 @@ class OperandTransposer : Rewriter {
                           then = desc_of(node, a_order, b_order, true, true);
     if (libraries_ && target_.library(now)) return false;
     if (libraries_ && target_.library(then)) return true;
+    if (now.a == float32) return is_faster(now);
     return now.a == now.b && now.m > 1 && now.n > 1 && target_.machine().tensor_core_bytes(now.a) > 0;
   }
 
-  /// Adds a matmul, with transposed copies of its operands if it is one of 8 bits that these help.
+  /// Returns whether a matmul in TF32 and the copies of its operands are predicted to take less time than the matmul
+  /// of the operands as they lie.
+  bool is_faster(const kernel::DotDesc& now) const {
+    const target::Machine& machine = target_.machine();
+    if (now.b != float32 || now.m == 1 || now.n == 1 || machine.tensor_core_bytes(float32) == 0 ||
+        machine.bandwidth <= 0)
+      return false;
+    kernels::GemmWork work{float32, 1, now.m, now.n, now.k};
+    work.bytes = now.c.size();
+    const double as_it_is = kernels::gemm_tiling(machine, work).seconds;
+    work.along_depth = true;
+    double then = kernels::gemm_tiling(machine, work).seconds;
+    for (const auto& [copied, rows] : {std::pair{now.a_k != 1, now.m}, std::pair{now.b_k != 1, now.n}})
+      if (copied) then += machine.launch_seconds + 8.0 * static_cast<double>(rows * now.k) / machine.bandwidth;
+    return then < as_it_is;
+  }
+
+  /// Adds a matmul, with transposed copies of its operands if these help.
   NodeId dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
     const auto is_static = [](const Shape& shape) {
       return std::all_of(shape.begin(), shape.end(), [](const Dim& n) { return n.is_static(); });
     };
-    if (a.dtype.size() != 1 || b.dtype.size() != 1 || !node.attrs->batch.empty() || !is_static(a.shape) ||
-        !is_static(b.shape))
+    const bool narrow = a.dtype.size() == 1 && b.dtype.size() == 1, tf32 = tf32_ && a.dtype == float32;
+    if ((!narrow && !tf32) || !node.attrs->batch.empty() || !is_static(a.shape) || !is_static(b.shape))
       return add(std::move(node));
     const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
     if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !helps(node, a_order, b_order))
@@ -121,18 +140,21 @@ class OperandTransposer : Rewriter {
   }
 
   const target::Target& target_;
-  const bool libraries_;
+  const bool libraries_, tf32_;
   std::map<std::pair<NodeId, Axes>, NodeId> transposed_;
 };
 
 }  // namespace
 
-Ir transpose_narrow_operands(Ir ir, const target::Target& target, const Policy& policy) {
+Ir transpose_operands(Ir ir, const target::Target& target, const Policy& policy) {
+  const bool tf32 = policy.numerics.tf32 && target.machine().whole_rows_of_products();
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
-    return n.op == Op::dot && ir[n.inputs[0]].type.dtype.size() == 1;
+    if (n.op != Op::dot) return false;
+    const Dtype operands = ir[n.inputs[0]].type.dtype;
+    return operands.size() == 1 || (tf32 && operands == float32);
   });
   if (!any) return ir;
-  return OperandTransposer(std::move(ir), target, policy.libraries && target::libraries_enabled()).run();
+  return OperandTransposer(std::move(ir), target, policy.libraries && target::libraries_enabled(), tf32).run();
 }
 
 }  // namespace weft::compiler

@@ -11,7 +11,7 @@
 #include "kernel/checked_memory.h"
 #include "kernel/describe/dropout.h"
 #include "kernel/language/trace.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace weft::test {
 

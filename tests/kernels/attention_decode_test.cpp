@@ -1,6 +1,6 @@
 // Attention of one query against float64: in the interpreter, on the CPU, and thread by thread as it is rendered for a
 // GPU; by one program a head, by iterations that share one, by splits, and with the newest position appended.
-#include "kernels/attention_decode.h"
+#include "kernels/attention/decode.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

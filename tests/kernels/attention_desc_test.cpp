@@ -1,4 +1,4 @@
-// The kernels of attention that descriptors ask for (kernels/attention_desc.h): which they take, and what they compute,
+// The kernels of attention that descriptors ask for (kernels/attention/desc.h): which they take, and what they compute,
 // in the interpreter, against float64.
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernel/interpret.h"
-#include "kernels/attention_desc.h"
+#include "kernels/attention/desc.h"
 #include "kernels/attention_desc_case.h"
 
 using namespace weft;

@@ -1,4 +1,4 @@
-// A CPU's matrix products (kernels/gemm_cpu.h) as a plain caller uses them, with arrays of its own and without the
+// A CPU's matrix products (kernels/gemm/cpu.h) as a plain caller uses them, with arrays of its own and without the
 // compiler: against float64, bit by bit among forms, and by the interpreter and machine code.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 #include "kernel/checked_memory.h"
 #include "kernel/language/trace.h"
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 #include "target/target.h"
 
 using namespace weft;

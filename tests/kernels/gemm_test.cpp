@@ -1,4 +1,4 @@
-// The kernels of products that descriptors ask for (kernels/gemm_desc.h): which they take, what they compute, on a CPU
+// The kernels of products that descriptors ask for (kernels/gemm/desc.h): which they take, what they compute, on a CPU
 // and thread by thread as they are rendered for a GPU, against float64.
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 #include "kernel/expand/expand.h"
 #include "kernel/language/trace.h"
+#include "kernels/gemm/desc.h"
 #include "kernels/gemm_case.h"
-#include "kernels/gemm_desc.h"
 #include "target/cuda/codegen/render.h"
 #include "target/cuda/host_kernels.h"
 #include "target/target.h"

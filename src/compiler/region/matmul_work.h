@@ -1,7 +1,7 @@
 #pragma once
-// What a generated matmul of a plan does, as the choice of its tile counts it (kernels/gemm_tiles.h).
+// What a generated matmul of a plan does, as the choice of its tile counts it (kernels/gemm/tiles.h).
 #include "compiler/ir/grouping.h"
-#include "kernels/gemm_tiles.h"
+#include "kernels/gemm/tiles.h"
 #include "target/machine.h"
 
 namespace weft::compiler {

@@ -5,7 +5,7 @@
 
 #include "compiler/ir/rewriter.h"
 #include "compiler/region/dot_plan.h"
-#include "kernels/gemm_tiles.h"
+#include "kernels/gemm/tiles.h"
 
 namespace weft::compiler {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/attention_desc.h"
+#include "kernels/attention/desc.h"
 #include "target/cuda/driver/library.h"
 #include "target/cuda/handwritten/linalg_kernels.h"
 #include "target/cuda/handwritten/loaded.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention_desc.h"
-#include "kernels/gemm_desc.h"
+#include "kernels/attention/desc.h"
+#include "kernels/gemm/desc.h"
 #include "target/cuda/driver/workspace.h"
 
 namespace weft::target::cuda {

@@ -15,12 +15,12 @@ namespace weft::target::cuda {
 /// compiled. Scratch lies in the stream's workspace.
 std::shared_ptr<const LibraryCall> routine_call(const kernel::CallDesc& desc, Target& target, Context* context);
 
-/// Returns the generated kernels of a product that may be faster than a library's (kernels/gemm_desc.h), the one that
+/// Returns the generated kernels of a product that may be faster than a library's (kernels/gemm/desc.h), the one that
 /// is predicted to be done first in front.
 std::vector<Candidate> generated_products(const kernel::DotDesc& desc, Target& target);
 
 /// Returns attention by generated kernels, for operands of any alignment; nothing where it has none
-/// (kernels/attention_desc.h).
+/// (kernels/attention/desc.h).
 std::vector<Candidate> generated_attention(const kernel::AttentionDesc& desc, Target& target, Context* context);
 
 }  // namespace weft::target::cuda

@@ -6,7 +6,7 @@
 #include "graph/derive/derive.h"
 #include "graph/regions/composites.h"
 #include "kernel/describe/dot_form.h"
-#include "kernels/gemm_desc.h"
+#include "kernels/gemm/desc.h"
 
 using namespace weft;
 using namespace weft::graph;

@@ -1,11 +1,11 @@
-// Attention of descriptors by generated kernels (kernels/attention_desc.h) on a GPU: their code keeps sums and scores
+// Attention of descriptors by generated kernels (kernels/attention/desc.h) on a GPU: their code keeps sums and scores
 // in registers, and they compute what they should, alone and beside cuDNN's plan.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <chrono>
 
-#include "kernels/attention_desc.h"
+#include "kernels/attention/desc.h"
 #include "kernels/attention_desc_case.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/inspect.h"

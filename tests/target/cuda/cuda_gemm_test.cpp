@@ -1,10 +1,10 @@
-// Products of descriptors by generated kernels (kernels/gemm_desc.h) on a GPU: their code keeps the sums in registers,
+// Products of descriptors by generated kernels (kernels/gemm/desc.h) on a GPU: their code keeps the sums in registers,
 // and they compute what they should, alone and beside cuBLASLt.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "kernels/gemm/desc.h"
 #include "kernels/gemm_case.h"
-#include "kernels/gemm_desc.h"
 #include "target/cuda/driver/nvrtc.h"
 #include "target/cuda/inspect.h"
 #include "target/cuda/libraries/cublaslt.h"

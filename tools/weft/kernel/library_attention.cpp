@@ -1,8 +1,8 @@
-// Attention (kernels/attention.h): causal, of bfloat16, on arrays [batch, heads, length, width].
+// Attention (kernels/attention/attention.h): causal, of bfloat16, on arrays [batch, heads, length, width].
 #include <cmath>
 #include <utility>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "tools/weft/kernel/library.h"
 
 namespace weft::tool {

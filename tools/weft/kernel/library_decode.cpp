@@ -1,9 +1,9 @@
-// Attention of one query a head (kernels/attention_decode.h), of bfloat16, on arrays [batch, heads, length, width].
+// Attention of one query a head (kernels/attention/decode.h), of bfloat16, on arrays [batch, heads, length, width].
 #include <cmath>
 #include <span>
 #include <utility>
 
-#include "kernels/attention_decode.h"
+#include "kernels/attention/decode.h"
 #include "tools/weft/kernel/library.h"
 
 namespace weft::tool {

@@ -1,7 +1,7 @@
-// Products of descriptors on a GPU (kernels/gemm_desc.h), of bfloat16: the kernels that are measured beside cuBLASLt's.
+// Products of descriptors on a GPU (kernels/gemm/desc.h), of bfloat16: the kernels that are measured beside cuBLASLt's.
 #include <utility>
 
-#include "kernels/gemm_desc.h"
+#include "kernels/gemm/desc.h"
 #include "tools/weft/kernel/library.h"
 
 namespace weft::tool {

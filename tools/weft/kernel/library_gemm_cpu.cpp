@@ -1,9 +1,9 @@
-// Matrix products on a CPU (kernels/gemm_cpu.h), of float32: a form each, on extents for which the compiler takes it.
+// Matrix products on a CPU (kernels/gemm/cpu.h), of float32: a form each, on extents for which the compiler takes it.
 #include <array>
 #include <utility>
 
 #include "kernel/language/trace.h"
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 #include "tools/weft/kernel/library.h"
 
 namespace weft::tool {

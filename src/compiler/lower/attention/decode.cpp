@@ -1,4 +1,4 @@
-// Attention of one query a head (decode) by the kernel of kernels/attention_decode.h, on the arrays of a plan as they
+// Attention of one query a head (decode) by the kernel of kernels/attention/decode.h, on the arrays of a plan as they
 // lie. The number of keys may be an integer in memory, so that a program of static shapes serves a cache that fills up.
 // Where a launch also appends the newest key and value to the cache (region/kv_append.h), it computes them, and the
 // query, from the graph.
@@ -13,7 +13,7 @@
 #include "compiler/lower/emit.h"
 #include "compiler/region/kv_append.h"
 #include "kernel/language/trace.h"
-#include "kernels/attention_decode.h"
+#include "kernels/attention/decode.h"
 #include "target/target.h"
 
 namespace weft::compiler {

@@ -5,7 +5,7 @@
 #include "compiler/lower/lower.h"
 #include "compiler/schedule/steps/product.h"
 #include "kernel/language/trace.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace weft::compiler {
 

@@ -1,4 +1,4 @@
-// Products on a CPU: which form of kernels/gemm_cpu.h computes one, and what it calls.
+// Products on a CPU: which form of kernels/gemm/cpu.h computes one, and what it calls.
 #include <algorithm>
 
 #include "compiler/lower/dot/dot.h"

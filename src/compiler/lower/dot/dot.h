@@ -3,15 +3,16 @@
 // among them, and what they call: loads of tiles of operands, which compute prologues, and the stores of results, which
 // compute the epilogue.
 //
-//   CPUs   kernels/gemm_cpu.h, in a form that extents and strides decide on (cpu.cpp)
-//   GPUs   kernels/gemm.h: tensor cores and exact float32 by the tiles of a schedule, all else by square ones (gpu.cpp)
+//   CPUs   kernels/gemm/cpu.h, in a form that extents and strides decide on (cpu.cpp)
+//   GPUs   kernels/gemm/gemm.h: tensor cores and exact float32 by the tiles of a schedule, all else by square ones
+//   (gpu.cpp)
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compiler/lower/emit.h"
 #include "kernel/language/trace.h"
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 
 namespace weft::compiler {
 

@@ -1,7 +1,7 @@
-// Products on a GPU: the kernel of kernels/gemm.h. On tensor cores, and of exact float32, its tiles are a schedule's;
-// the target copies tiles of operands ahead, or what they are computed from. Sums of floats are float32 in the target's
-// order: the bits are the same in every run, but differ from those of a CPU. All other products have square tiles,
-// whose slices of the contracted axis lie in shared memory.
+// Products on a GPU: the kernel of kernels/gemm/gemm.h. On tensor cores, and of exact float32, its tiles are a
+// schedule's; the target copies tiles of operands ahead, or what they are computed from. Sums of floats are float32 in
+// the target's order: the bits are the same in every run, but differ from those of a CPU. All other products have
+// square tiles, whose slices of the contracted axis lie in shared memory.
 #include <algorithm>
 
 #include "compiler/lower/dot/dot.h"

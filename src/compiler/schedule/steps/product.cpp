@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "compiler/region/attention_plan.h"
 #include "compiler/region/matmul_work.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace weft::compiler {
 

@@ -4,7 +4,7 @@
 #include "compiler/ir/grouping.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/steps/loops.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "target/machine.h"
 
 namespace weft::compiler {

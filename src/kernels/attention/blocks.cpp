@@ -6,9 +6,9 @@
 #include <functional>
 #include <numeric>
 
-#include "kernels/attention.h"
-#include "kernels/attention_decode.h"
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/tiles.h"
 
 namespace weft::kernels {
 

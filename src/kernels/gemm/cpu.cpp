@@ -1,5 +1,5 @@
 // What all forms of a CPU's matrix products begin with: where the part of a program lies, and sums of operands.
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 
 #include <algorithm>
 #include <array>

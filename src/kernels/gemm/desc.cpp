@@ -1,4 +1,4 @@
-#include "kernels/gemm_desc.h"
+#include "kernels/gemm/desc.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "kernel/describe/dot_form.h"
 #include "kernel/language/trace.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 namespace weft::kernels {
 

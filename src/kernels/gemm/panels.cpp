@@ -3,7 +3,7 @@
 // a few rows of the matrix at a time; the sums lie in scratch.
 #include <algorithm>
 
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 
 namespace weft::kernels {
 

@@ -1,8 +1,8 @@
 // Attention forward: a block of queries a program, the keys in blocks, one after another.
 #include <cmath>
 
-#include "kernels/attention.h"
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/tiles.h"
 
 namespace weft::kernels {
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace weft::kernels {
 

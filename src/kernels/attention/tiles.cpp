@@ -1,4 +1,4 @@
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/tiles.h"
 
 #include <fmt/format.h>
 

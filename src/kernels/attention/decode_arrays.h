@@ -2,8 +2,8 @@
 // What the kernels of attention of one query take: their arrays, and what they refuse.
 #include <vector>
 
-#include "kernels/attention_decode.h"
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/decode.h"
+#include "kernels/attention/tiles.h"
 
 namespace weft::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/gemm_tiles.h"
+#include "kernels/gemm/tiles.h"
 
 #include <algorithm>
 #include <bit>

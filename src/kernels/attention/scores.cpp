@@ -1,8 +1,8 @@
 // Where a tile of scores lies, and what depends on it: functions of scores that models have, and dropout.
 #include "kernel/describe/dropout.h"
 #include "kernel/language/trace.h"
-#include "kernels/attention.h"
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/tiles.h"
 
 namespace weft::kernels {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/number.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 namespace weft::kernels {
 

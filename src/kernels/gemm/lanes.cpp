@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 
 namespace weft::kernels {
 

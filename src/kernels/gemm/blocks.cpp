@@ -6,7 +6,7 @@
 #include <bit>
 #include <optional>
 
-#include "kernels/gemm_cpu.h"
+#include "kernels/gemm/cpu.h"
 
 namespace weft::kernels {
 

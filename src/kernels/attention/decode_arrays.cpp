@@ -1,4 +1,4 @@
-#include "kernels/attention_decode_arrays.h"
+#include "kernels/attention/decode_arrays.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,12 +1,9 @@
-// The derivative of attention. Probabilities are computed again, from the scores and the logarithm of each row's sum,
-// once by rows for dQ and once by columns for dK and dV: so every sum is in one program, in one order.
-#include <cmath>
+// Attention's derivative by columns: dK and dV; and, where one program has all rows, dQ as well.
 #include <functional>
 #include <optional>
 
 #include "base/error.h"
-#include "kernels/attention.h"
-#include "kernels/attention_tiles.h"
+#include "kernels/attention/derivative.h"
 
 namespace weft::kernels {
 
@@ -14,60 +11,6 @@ using k::Index;
 using Scores = k::Tile<float, 2>;
 
 namespace {
-
-using Uses = std::vector<AttentionParams::Use>;
-
-/// Returns what both kernels read.
-Uses operands(const Attention& a) {
-  const bool one = a.mask && is_integer(a.mask.dtype);
-  return {{&a.q, a.queries, a.width},       {&a.k, a.keys, a.width},
-          {&a.v, a.keys, a.value_width},    {&a.mask, one ? Dim(1) : a.queries, one ? 1 : a.keys.bound()},
-          {&a.g, a.queries, a.value_width}, {&a.lse, a.queries, 0},
-          {&a.delta, a.queries, 0},         {&a.key, 2, 0}};
-}
-
-Scores probabilities(const AttentionFrame& f, const Scores& products, const Scores& lse, const ScoreBlock& block) {
-  return k::exp2(k::fma(logits_of(f, products, block), exponent_of(f.a), -lse));
-}
-
-/// Returns cotangents of weights from those of weights after dropout.
-Scores after_dropout(const AttentionFrame& f, const Scores& cotangents, const ScoreBlock& block) {
-  return f.a.dropout == 0 ? cotangents : dropped(f, cotangents, block) * dropout_share(f.a);
-}
-
-template <class T>
-void queries(const AttentionFrame& f, const Index& first, const AttentionBlocks& blocks) {
-  const Attention& a = f.a;
-  const int64_t n = blocks.queries;
-  const bool left = !blocks.keys_first;
-  const auto q = kept_operand<T>(f.rows<T>(a.q, first, n, a.queries, a.width), left),
-             g = kept_operand<T>(f.rows<T>(a.g, first, n, a.queries, a.value_width), left);
-  const auto lse = of_queries(f.entries(a.lse, first, n, a.queries, INFINITY) * log2_e, blocks.keys_first),
-             delta = of_queries(f.entries(a.delta, first, n, a.queries, 0), blocks.keys_first);
-  k::Mut sum = k::zeros<float>({n, padded_width(a.width)});
-  const AttentionBlocks edge = edge_of_keys(a, blocks);
-  const auto add = [&](const AttentionBlocks& size, bool bounded) {
-    return [&, bounded](Index at) {
-      const ScoreBlock block{first, at, size, blocks.keys_first, bounded};
-      const auto keys = f.rows<T>(a.k, at, size.keys, a.keys, a.width),
-                 values = f.rows<T>(a.v, at, size.keys, a.keys, a.value_width);
-      const Scores s = row_products<T>(a, q, keys, left), dp = row_products<T>(a, g, values, left);
-      const Scores p = probabilities(f, s, lse, block);  // while tensor cores make dp
-      const auto ds = k::cast<T>(cotangent_of(f, s, p * (after_dropout(f, dp, block) - delta), block));
-      sum = multiplied<T>(a, left ? ds : k::trans(ds), keys, sum.get());
-    };
-  };
-  const KeyRange range = keys_seen(a, first, blocks);
-  if (range.any_whole) k::loop(range.begin, range.whole, blocks.keys, add(blocks, false));
-  if (range.any_bounded) k::loop(range.whole, range.end, edge.keys, add(edge, true));
-  f.store(a.dq, first, a.queries, a.width, sum * a.scale);
-}
-
-/// Whether programs sum over a batch axis: what they write is the same for all of its indices.
-bool summed(const Attention& a, size_t axis) {
-  const AttentionArray& x = a.dk ? a.dk : a.dv;
-  return a.batch[axis] > 1 && x.batch[axis] == 0;
-}
 
 /// Rows of queries in scratch: of all queries, and all indices along the axes that a program sums over.
 class QueryRows {
@@ -210,57 +153,11 @@ void together(AttentionFrame& f, const AttentionBlocks& blocks) {
       [&](const Index& first) { f.store(a.dq, first, a.queries, a.width, all.sums.load<float>(first, n) * a.scale); });
 }
 
-template <class T>
-void deltas(const AttentionFrame& f, const Index& first, int64_t rows) {
-  const Attention& a = f.a;
-  const auto o = f.rows<T>(a.o, first, rows, a.queries, a.value_width),
-             g = f.rows<T>(a.g, first, rows, a.queries, a.value_width);
-  f.store_entries(a.delta, first, a.queries, k::sum(k::cast<float>(o) * k::cast<float>(g), 1));
-}
-
-}  // namespace
-
-AttentionKernel attention_delta(const Attention& a) {
-  check_attention(a, "attention_delta");
-  constexpr AttentionBlocks blocks{.queries = 32};
-  const AttentionParams params(
-      a, {{&a.delta, a.queries, 0, true}, {&a.o, a.queries, a.value_width}, {&a.g, a.queries, a.value_width}});
-  const auto body = [&](std::span<const k::AnyRef> refs) {
-    const AttentionFrame f(a, params, refs, batch_ids(a, axis_of_blocks(a, blocks)));
-    with_element(a, [&]<class T>() { deltas<T>(f, first_query(a, blocks), blocks.queries); });
-  };
-  const auto grid = [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks); };
-  return launched(k::trace_with("attention_delta", params.params(), grid, body), params, blocks);
-}
-
-AttentionKernel attention_queries(const Attention& a, const AttentionBlocks& blocks) {
-  check_attention(a, "attention_queries");
-  Uses uses{{&a.dq, a.queries, a.width, true}};
-  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
-  const AttentionParams params(a, uses);
-  const auto body = [&](std::span<const k::AnyRef> refs) {
-    const AttentionFrame f(a, params, refs, batch_ids(a, axis_of_blocks(a, blocks)));
-    with_element(a, [&]<class T>() { queries<T>(f, first_query(a, blocks), blocks); });
-  };
-  const auto grid = [&](std::span<const k::AnyRef>) { return grid_of_queries(a, blocks); };
-  return launched(k::trace_with("attention_queries", params.params(), grid, body), params, blocks);
-}
-
-namespace {
-
 /// Returns the programs along the batch axes.
 k::Grid batches(const Attention& a) {
   k::Grid grid;
   for (size_t axis = 0; axis < a.batch.size(); ++axis) grid.emplace_back(summed(a, axis) ? 1 : a.batch[axis]);
   return grid;
-}
-
-/// Returns whether a CPU computes all cotangents in one kernel: there is a batch index for each of its cores.
-bool is_together(const Attention& a, const AttentionLimits& limits) {
-  if (limits.cores == 0 || !a.dq || !a.dk || !a.dv) return false;
-  int64_t programs = 1;
-  for (size_t axis = 0; axis < a.batch.size(); ++axis) programs *= summed(a, axis) ? 1 : a.batch[axis];
-  return programs >= limits.cores;
 }
 
 }  // namespace
@@ -269,9 +166,9 @@ AttentionKernel attention_together(const Attention& a, const AttentionBlocks& bl
   check_attention(a, "attention_together");
   if (!a.dq || !a.dk || !a.dv)
     throw_invalid("attention_together", "it writes dq, dk and dv: use attention_queries and attention_keys");
-  Uses uses{{&a.dq, a.queries, a.width, true}, {&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
-  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
-  const AttentionParams params(a, uses);
+  const AttentionParams params(a, with_operands(a, {{&a.dq, a.queries, a.width, true},
+                                                    {&a.dk, a.keys, a.width, true},
+                                                    {&a.dv, a.keys, a.value_width, true}}));
   return {k::trace("attention_together", params.params(), batches(a),
                    [&](std::span<const k::AnyRef> refs) {
                      AttentionFrame f(a, params, refs, batch_ids(a, static_cast<int>(a.batch.size())));
@@ -282,9 +179,8 @@ AttentionKernel attention_together(const Attention& a, const AttentionBlocks& bl
 
 AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks) {
   check_attention(a, "attention_keys");
-  Uses uses{{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}};
-  for (const AttentionParams::Use& use : operands(a)) uses.push_back(use);
-  const AttentionParams params(a, uses);
+  const AttentionParams params(
+      a, with_operands(a, {{&a.dk, a.keys, a.width, true}, {&a.dv, a.keys, a.value_width, true}}));
   const int axis = axis_of_blocks(a, blocks);
   const auto grid = [&](std::span<const k::AnyRef>) {
     k::Grid out = batches(a);
@@ -297,27 +193,6 @@ AttentionKernel attention_keys(const Attention& a, const AttentionBlocks& blocks
     with_element(a, [&]<class T>() { keys<T>(f, first, blocks); });
   };
   return launched(k::trace_with("attention_keys", params.params(), grid, body), params, blocks);
-}
-
-std::vector<AttentionKernel> attention_backward(const Attention& a, const AttentionLimits& limits) {
-  std::vector<AttentionKernel> out;
-  if (a.dq || a.dk) out.push_back(attention_delta(a));
-  if (is_together(a, limits)) {
-    out.push_back(attention_together(a, keys_blocks(a, limits, true, true)));
-    return out;
-  }
-  if (a.dq) out.push_back(attention_queries(a, queries_blocks(a, limits)));
-  if (!a.dk && !a.dv) return out;
-  const AttentionBlocks both = keys_blocks(a, limits, static_cast<bool>(a.dk), static_cast<bool>(a.dv));
-  if (both.queries > 0) {
-    out.push_back(attention_keys(a, both));
-    return out;
-  }
-  Attention of_keys = a, of_values = a;
-  of_keys.dv = {}, of_values.dk = {};
-  out.push_back(attention_keys(of_keys, keys_blocks(a, limits, true, false)));
-  out.push_back(attention_keys(of_values, keys_blocks(a, limits, false, true)));
-  return out;
 }
 
 }  // namespace weft::kernels

@@ -1,4 +1,4 @@
-#include "kernels/attention_decode.h"
+#include "kernels/attention/decode.h"
 
 #include <array>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "kernels/attention_decode_arrays.h"
+#include "kernels/attention/decode_arrays.h"
 
 namespace weft::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/attention_desc.h"
+#include "kernels/attention/desc.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -6,7 +6,7 @@
 
 #include "kernel/describe/desc.h"
 #include "kernel/tile.h"
-#include "kernels/gemm_tiles.h"
+#include "kernels/gemm/tiles.h"
 
 namespace weft::kernels {
 

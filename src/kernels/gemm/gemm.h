@@ -4,7 +4,7 @@
 // code of its own.
 #include <functional>
 
-#include "kernels/gemm_tiles.h"
+#include "kernels/gemm/tiles.h"
 #include "weft/kernel.h"
 
 namespace weft::kernels {

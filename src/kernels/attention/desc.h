@@ -4,7 +4,7 @@
 
 #include "kernel/describe/attention_desc.h"
 #include "kernel/routines/routine.h"
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 #include "target/machine.h"
 
 namespace weft::kernels {

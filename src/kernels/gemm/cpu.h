@@ -12,7 +12,7 @@
 #include <functional>
 #include <optional>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "weft/kernel.h"
 
 namespace weft::kernels {

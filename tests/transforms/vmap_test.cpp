@@ -7,6 +7,7 @@
 #include "graph/derive/derive.h"
 #include "target/target.h"
 #include "weft/compile.h"
+#include "weft/fast.h"
 
 using namespace weft;
 using namespace weft::testing;
@@ -259,6 +260,28 @@ TEST_CASE("every element draws for itself") {
   const array outside = random::uniform({3});  // what is drawn outside is the same for all
   const array shared = vmap(UnaryFunction([&](const array& x) { return x + outside; }))(zeros({2, 3}));
   CHECK(array_equal(element(shared, 0, 0), element(shared, 0, 1), false).item<bool>());
+}
+
+TEST_CASE("attention with dropout draws for each element by its key") {
+  const array x = random::normal({3, 1, 2, 20, 8}, float32, 0, 1, random::key(1)),
+              keys = random::split(random::key(2), 3);
+  const ArrayFunction attend = [](const Arrays& in) {
+    return Arrays{fast::dropout_attention(in[0], in[0], in[0], 0.4f, 0.5f, "causal", std::nullopt, in[1])};
+  };
+  const ArrayFunction loss = [&](const Arrays& in) { return Arrays{sum(square(attend(in)[0]))}; };
+  for (const std::vector<int>& axes : {std::vector{0, 0}, {-1, 0}, {0, -1}}) {
+    CAPTURE(axes[0]);
+    CAPTURE(axes[1]);
+    const Arrays in{axes[0] < 0 ? element(x, 0, 0) : x, axes[1] < 0 ? element(keys, 0, 0) : keys};
+    const array each = looped(attend, in, axes, 3)[0];
+    const ArrayFunction mapped = vmap(attend, axes);
+    check_close(mapped(in)[0], each, 1e-5);
+    check_close(compile(mapped)(in)[0], each, 1e-5);
+    // The derivative draws the same weights.
+    const auto gradient = [&](const std::function<array(const array&)>& total) { return grad(total)(in[0]); };
+    check_close(gradient([&](const array& y) { return sum(vmap(loss, axes)({y, in[1]})[0]); }),
+                gradient([&](const array& y) { return sum(looped(loss, {y, in[1]}, axes, 3)[0]); }), 1e-4);
+  }
 }
 
 TEST_CASE("maps and compile") {

@@ -279,8 +279,13 @@ TEST_CASE("attention with dropout draws for each element by its key") {
     check_close(compile(mapped)(in)[0], each, 1e-5);
     // The derivative draws the same weights.
     const auto gradient = [&](const std::function<array(const array&)>& total) { return grad(total)(in[0]); };
-    check_close(gradient([&](const array& y) { return sum(vmap(loss, axes)({y, in[1]})[0]); }),
-                gradient([&](const array& y) { return sum(looped(loss, {y, in[1]}, axes, 3)[0]); }), 1e-4);
+    check_close(gradient([&](const array& y) {
+                  return sum(vmap(loss, axes)({y, in[1]})[0]);
+                }),
+                gradient([&](const array& y) {
+                  return sum(looped(loss, {y, in[1]}, axes, 3)[0]);
+                }),
+                1e-4);
   }
 }
 

@@ -76,7 +76,7 @@ class Expander {
 
   bool to_expand(const Inst& inst) const {
     if (inst.op != Op::scalar || info(inst.scalar_op).basic) return false;
-    if (has_.philox && inst.scalar_op >= ScalarOp::philox0 && inst.scalar_op <= ScalarOp::philox3) return false;
+    if (has_.philox && is_random_word(inst.scalar_op)) return false;
     if (inst.type.dtype != float64) return true;
     if (!info(inst.scalar_op).float64) return true;
     if (!has_.keep_float64)

@@ -19,4 +19,7 @@ struct Expansion {
 };
 Kernel expand(const Kernel& kernel, const Expansion& has = {});
 
+/// Returns whether an operator is a word of Philox-4x32-10.
+constexpr bool is_random_word(ScalarOp op) { return op >= ScalarOp::philox0 && op <= ScalarOp::philox3; }
+
 }  // namespace weft::kernel

@@ -326,10 +326,9 @@ static float fminimum(float a, float b) {
 static float fexp2(float a) { return std::exp2(a); }
 static float frecip(float a) { return 1 / a; }
 static float frsqrt(float a) { return 1 / std::sqrt(a); }
-static void philox_round(u32* x, u32 key0, u32 key1) {
-  const u64 a = (u64)0xD2511F53u * x[0], b = (u64)0xCD9E8D57u * x[2];
-  const u32 next[4] = {(u32)(b >> 32) ^ x[1] ^ key0, (u32)b, (u32)(a >> 32) ^ x[3] ^ key1, (u32)a};
-  for (int k = 0; k < 4; ++k) x[k] = next[k];
+static void whole_product(u32 a, u32 b, u32& low, u32& high) {
+  const u64 product = (u64)a * b;
+  low = (u32)product, high = (u32)(product >> 32);
 }
 static u16 to_bf16(float v) { return weft::float_to_bf16(v); }
 static float from_f16(u16 v) { return weft::f16_to_float(v); }

@@ -98,12 +98,17 @@ void Renderer::scalar_line(Value v, const std::string& text) {
 
 void Renderer::arithmetic(Value v, const std::string& text) {
   if (type(v).rank() == 0) return scalar_line(v, text);
-  const int64_t registers = layout_of(v).registers();
+  name(v, fresh(v));
+  each_register(type_name(type(v).dtype), fresh(v), layout_of(v).registers(), text);
+}
+
+/// Declares an array of so many elements, and computes each of them in a loop that neighbours share.
+void Renderer::each_register(const std::string& type, const std::string& array, int64_t registers,
+                             const std::string& text) {
   const std::string close = std::string(static_cast<size_t>(indent_) * 2, ' ') + "}\n",
                     step = std::string(static_cast<size_t>(indent_ + 1) * 2, ' ') +
-                           fmt::format("{}[r] = {};\n", fresh(v), text);
-  name(v, fresh(v));
-  const std::string declaration = fmt::format("alignas(16) {} {}[{}];", type_name(type(v).dtype), fresh(v), registers);
+                           fmt::format("{}[r] = {};\n", array, text);
+  const std::string declaration = fmt::format("alignas(16) {} {}[{}];", type, array, registers);
   if (body_.size() == shared_end_ && shared_registers_ == registers) {
     add_before_shared(declaration);
     body_.insert(body_.size() - close.size(), step);
@@ -137,6 +142,7 @@ void Renderer::find_divisor(const Inst& inst) {
 }
 
 void Renderer::block(const Block& block) {
+  const auto words_around = std::exchange(words_, {});
   const std::vector<const Inst*> insts = in_order(block);
   for (size_t k = 0; k < insts.size();) {
     const Inst& i = *insts[k];
@@ -151,6 +157,7 @@ void Renderer::block(const Block& block) {
     release_kept(i);
   }
   finish_products(in_flight_.size());
+  words_ = words_around;
 }
 
 /// Returns the instructions of a block in the order in which they are rendered. With clusters, which start few at a
@@ -258,8 +265,9 @@ void Renderer::scalar(const Inst& i) {
     args.push_back(at_result(v, i.results[0], bits));
     splat = splat && splat_[static_cast<size_t>(v)];
   }
-  const std::string text = expression(i.scalar_op, t, args);
   const Value result = i.results[0];
+  const std::string text =
+      kernel::is_random_word(i.scalar_op) ? random_word(i, args, splat) : expression(i.scalar_op, t, args);
   if (splat) {  // the same in every lane: one scalar
     splat_[static_cast<size_t>(result)] = true;
     return scalar_line(result, text);

@@ -126,6 +126,7 @@ class Renderer {
   /// Renders elementwise arithmetic, which reads only register r of other tiles. Consecutive ones share a loop: with
   /// one loop a statement NVRTC takes three times as long over long arithmetic.
   void arithmetic(Value v, const std::string& text);
+  void each_register(const std::string& type, const std::string& array, int64_t registers, const std::string& text);
   /// Declares a scalar that depends on no tile, before the open shared loop if there is one.
   void scalar_line(Value v, const std::string& text);
   void add_before_shared(const std::string& line);
@@ -390,6 +391,9 @@ class Renderer {
   bool store_fragments(const Inst& inst);
   bool in_pairs(const Inst& load, const Layout& layout) const;
   void load_pairs(const Inst& load, const std::string& address, const std::string& guard);
+  // render_random.cpp
+  std::string random_word(const Inst& inst, const std::vector<std::string>& args, bool one);
+
   // products/render_products.cpp
   bool placed(const Inst& inst);
   void flatly(const Inst& inst);
@@ -473,7 +477,14 @@ class Renderer {
   std::vector<int64_t> local_offsets_;
   std::string body_;
   bool sets_registers_ = false;  // roles share the registers of a block unequally
-  bool arrived_ = false;         // the wait for the preceding kernel has been rendered
+  /// The words of a call of Philox: an array of them with this layout, or one for all lanes.
+  struct RandomCall {
+    std::string name;
+    bool scalar = false;
+    Layout layout;
+  };
+  std::map<std::vector<Value>, RandomCall> words_;  // of the open block, by arguments
+  bool arrived_ = false;                            // the wait for the preceding kernel has been rendered
   // The loop of the last arithmetic in body_: following arithmetic may join it.
   size_t shared_begin_ = 0, shared_end_ = 0;
   int64_t shared_registers_ = 0;

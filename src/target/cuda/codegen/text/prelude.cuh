@@ -125,22 +125,27 @@ FN i16 upperhalf(i16 a, i16 b) { return (i16)upperhalf((u16)a, (u16)b); }
 FN i32 upperhalf(i32 a, i32 b) { return (i32)upperhalf((u32)a, (u32)b); }
 FN i64 upperhalf(i64 a, i64 b) { return (i64)upperhalf((u64)a, (u64)b); }
 
-// A round of Philox-4x32. As one statement of assembly: equal rounds of several elements become one. Of arithmetic in
-// C++ the compiler first prunes what leads to words that an element does not select, and then finds fewer equal ones.
-FN void philox_round(u32* x, u32 key0, u32 key1) {
-  asm("{ .reg .b32 a0, a1, b0, b1; .reg .b64 a, b; mul.wide.u32 a, %0, 0xD2511F53; mul.wide.u32 b, %2, 0xCD9E8D57; "
-      "mov.b64 {a0, a1}, a; mov.b64 {b0, b1}, b; xor.b32 b1, b1, %1; xor.b32 a1, a1, %3; xor.b32 %0, b1, %4; "
-      "mov.b32 %1, b0; xor.b32 %2, a1, %5; mov.b32 %3, a0; }"
-      : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3])
-      : "r"(key0), "r"(key1));
+// All bits of a product. As assembly: of arithmetic in C++ the compiler first prunes what leads to words of Philox that an
+// element does not select, and then no longer finds that several elements have equal products.
+FN void whole_product(u32 a, u32 b, u32& low, u32& high) {
+  asm("{ .reg .b64 product; mul.wide.u32 product, %2, %3; mov.b64 {%0, %1}, product; }"
+      : "=r"(low), "=r"(high)
+      : "r"(a), "r"(b));
 }
-// Word `Word` of Philox-4x32-10. Counters are often 0 in part: the first round is arithmetic that constants shorten.
-template <int Word>
-FN u32 philox(u32 key0, u32 key1, u32 c0, u32 c1, u32 c2, u32 c3) {
-  u32 x[4] = {upperhalf(c2, 0xCD9E8D57u) ^ c1 ^ key0, c2 * 0xCD9E8D57u, upperhalf(c0, 0xD2511F53u) ^ c3 ^ key1,
-              c0 * 0xD2511F53u};
-  EACH (u32 n = 1; n < 10; ++n) philox_round(x, key0 + n * 0x9E3779B9u, key1 + n * 0xBB67AE85u);
-  return x[Word];
+struct RandomWords {
+  u32 at[4];
+};
+// The words of Philox-4x32-10. Counters are often 0 in part: the first round is arithmetic that constants shorten.
+FN RandomWords philox(u32 key0, u32 key1, u32 c0, u32 c1, u32 c2, u32 c3) {
+  RandomWords x = {{upperhalf(c2, 0xCD9E8D57u) ^ c1 ^ key0, c2 * 0xCD9E8D57u, upperhalf(c0, 0xD2511F53u) ^ c3 ^ key1,
+                    c0 * 0xD2511F53u}};
+  EACH (u32 n = 1; n < 10; ++n) {
+    u32 a, b, a_high, b_high;
+    whole_product(x.at[0], 0xD2511F53u, a, a_high);
+    whole_product(x.at[2], 0xCD9E8D57u, b, b_high);
+    x = {{b_high ^ x.at[1] ^ (key0 + n * 0x9E3779B9u), b, a_high ^ x.at[3] ^ (key1 + n * 0xBB67AE85u), a}};
+  }
+  return x;
 }
 
 // Floats to integers truncate and saturate; NaN gives 0.

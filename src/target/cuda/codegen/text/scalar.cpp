@@ -132,12 +132,6 @@ std::string on_integers(ScalarOp op, Dtype t, std::span<const std::string> a) {
     case ScalarOp::bit_not: return fmt::format("({})~{}", name, a[0]);
     case ScalarOp::shl: return fmt::format("shiftleft{}({}, {})", both, a[0], a[1]);
     case ScalarOp::shr: return fmt::format("shiftright{}({}, {})", both, a[0], a[1]);
-    case ScalarOp::philox0:
-    case ScalarOp::philox1:
-    case ScalarOp::philox2:
-    case ScalarOp::philox3:
-      return fmt::format("philox<{}>({})", static_cast<int>(op) - static_cast<int>(ScalarOp::philox0),
-                         fmt::join(a, ", "));
     case ScalarOp::mulhi: return fmt::format("({})upperhalf(({}){}, ({}){})", name, name, a[0], name, a[1]);
     default: throw_internal("cuda render", std::string(kernel::info(op).name) + " on an integer is not expanded");
   }

@@ -340,6 +340,9 @@ class Figures(Tree):
             {"command": "weft bench memory --threads 2", "date": "2026-01-02", "flags": "-O2"},
             {"bench": "memory_copy", "peer": "weft", "mode": "compile", "dtype": "float32", "GBps": 70.0},
             {"bench": "memory_sum", "peer": "weft", "mode": "compile", "dtype": "float32", "ms": 1.06, "GBps": 63.0},
+            {"command": "weft bench tutorials --device gpu", "date": "2026-01-02", "flags": "-O2"},
+            {"bench": "tutorials", "peer": "weft", "mode": "compile", "dtype": "float16", "name": "asin", "ms": 2.0},
+            {"bench": "tutorials", "peer": "triton", "dtype": "float16", "name": "asin", "ms": 3.0, "triton": "3.6.0"},
             {"torch": "2.15.0+cpu"},
             {"bench": "memory_sum", "peer": "torch", "mode": "eager", "dtype": "float32", "ms": 1.3, "GBps": 51.0},
             {"bench": "memory_sum", "peer": "torch", "mode": "compile", "dtype": "float32", "ms": 1.1, "GBps": 60.0}]))
@@ -351,6 +354,8 @@ class Figures(Tree):
             "bench": "memory", "case": "sum", "unit": "GB/s", "weft": 63.0, "peer": 60.0, "floor": 70.0,
             "peer_name": "PyTorch 2.15.0, compile", "machine": "n", "date": "2026-01-02", "commit": "abc",
             "flags": "-O2", "command": "weft bench memory --threads 2"})
+        self.assertEqual((records[2]["bench"], records[2]["case"]), ("tutorials", "asin, float16"))
+        self.assertEqual((records[2]["peer"], records[2]["peer_name"]), (3.0, "Triton 3.6.0"))
         self.write("docs/performance.md", "<!-- table: memory -->\n<!-- end -->\n")
         self.assertEqual(self.figures("--root", self.root), (0, ""))
         self.assertIn("| sum | 63.0 | 60.0 | 1.05 | 70.0 | 0.90 |", self.page())

@@ -263,6 +263,8 @@ constexpr Bench benches[] = {
     {"trig", "sin, cos and tan of float32 arguments within 1e4, and of every magnitude, on either device", bench_trig},
     {"dot", "products by generated code and by the library in turn", bench_dot},
     {"user-kernels", "kernels as users write them beside the compiler's own, on either device", bench_user_kernels},
+    {"tutorials", "the kernels of Triton's tutorials on a GPU (bench/triton_tutorials.py is Triton's side)",
+     bench_tutorials},
     {"ladder",
      "the rungs of a ladder of kernels (docs/kernels), or of all, beside the compiler's own and the libraries'",
      bench_ladder},

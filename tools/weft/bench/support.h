@@ -94,6 +94,7 @@ void bench_dot(const BenchOptions& o);
 void bench_user_kernels(const BenchOptions& o);
 /// Times users' kernels on a GPU's tensor cores beside the fastest that the compiler finds.
 void bench_tensor_cores(const BenchOptions& o);
+void bench_tutorials(const BenchOptions& o);
 void bench_ladder(const BenchOptions& o);
 void bench_kernels(const BenchOptions& o);
 void bench_cost(const BenchOptions& o);

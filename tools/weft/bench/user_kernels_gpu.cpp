@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/program.h"
+#include "examples/kernels/tutorial_attention.h"
 #include "tools/weft/bench/support.h"
 #include "weft/compile.h"
 #include "weft/fast.h"
@@ -52,66 +53,10 @@ OnTensorCores low_product(int64_t n) {
           2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n)};
 }
 
-using Heads = k::In<bfloat16_t, 3>;
-constexpr int64_t attention_block = 128;  // queries of a program, and keys of an iteration
-
-/// Attention of heads [length, width] by online softmax. Exponentials of one block of keys are computed while those of
-/// the block before are multiplied by its values, so that the first block of keys and the last one of values stand
-/// outside of the loops.
-void attend(Heads queries, Heads keys, Heads values, k::Out<bfloat16_t, 3> out, bool causal, double exponent) {
-  constexpr int64_t n = attention_block;
-  const int64_t length = keys.dim(1);
-  const bool bounded = causal || length % n != 0;
-  const auto head = k::program_id(0);
-  // Long rows of causal attention come first.
-  const auto first = (causal ? k::cdiv(length, n) - 1 - k::program_id(1) : k::program_id(1)) * n;
-  const auto rows = k::ds(first, n);
-  const auto q = queries(head, rows, k::all).load();
-  const auto scores_of = [&](k::Index at) { return k::dot(q, k::trans(keys(head, k::ds(at, n), k::all))); };
-  const auto values_of = [&](k::Index at) { return values(head, k::ds(at, n), k::all).load(); };
-  k::Mut most = k::full<float>({n}, -INFINITY), total = k::zeros<float>({n});
-  // Gives exponentials, and by what those of earlier blocks shrink.
-  const auto exponentials = [&](k::Tile<float, 2> s, k::Index at, bool masked) {
-    if (masked) {
-      const auto columns = k::row(at + k::arange(n));
-      s = k::where(columns < length, s, -INFINITY);
-      if (causal) s = k::where(columns <= k::col(first + k::arange(n)), s, -INFINITY);
-    }
-    const auto larger = k::maximum(most, k::max(s, 1) * exponent);
-    const auto e = k::exp2(k::fma(s, exponent, -k::col(larger)));
-    const auto shrink = k::exp2(most - larger);
-    total = total * shrink + k::sum(e, 1);
-    most = larger;
-    return std::pair(k::cast<bfloat16_t>(e), shrink);
-  };
-  k::Mut p = exponentials(scores_of(0), 0, bounded).first;
-  k::Mut sum = k::zeros<float>({n, queries.dim(2)});
-  const auto step = [&](bool masked) {
-    return [&, masked](k::Index at) {
-      const auto s = scores_of(at), before = k::dot(p.get(), values_of(at - n), sum.get());
-      const auto [e, shrink] = exponentials(s, at, masked);
-      p = e;
-      sum = before * k::col(shrink);
-    };
-  };
-  const k::Index whole = causal ? first : k::Index(length / n * n);
-  const k::Index last = causal ? first : k::Index((length - 1) / n * n);
-  k::loop(n, whole, n, step(false));
-  if (bounded) k::loop(k::maximum(whole, n), last + n, n, step(true));
-  sum = k::dot(p.get(), values_of(last), sum.get());
-  out(head, rows, k::all) = k::cast<bfloat16_t>(sum * k::col(1.0f / total));
-}
-
 /// Attention of `heads` heads, 128 queries a program.
 OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool causal) {
   const float scale = 1 / std::sqrt(static_cast<float>(width));
-  const double exponent = scale * 1.4426950408889634;  // log2(e)
-  const auto kernel =
-      k::kernel("attention", [causal, exponent](Heads queries, Heads keys, Heads values, k::Out<bfloat16_t, 3> out) {
-        attend(queries, keys, values, out, causal, exponent);
-      }).grid([](auto queries, auto, auto, auto) {
-        return k::Grid{queries.dim(0), k::cdiv(queries.dim(1), attention_block)};
-      });
+  const auto kernel = tutorials::attention_forward<bfloat16_t>({.causal = causal});
   const auto heads_of = [&](uint64_t seed) {
     return random::normal({1, heads, length, width}, bfloat16, 0, 1, random::key(seed));
   };
@@ -120,7 +65,7 @@ OnTensorCores low_attention(int64_t heads, int64_t length, int64_t width, bool c
   return {fmt::format("attention_{}{}", length, causal ? "_causal" : ""),
           {heads_of(1), heads_of(2), heads_of(3)},
           [kernel, flat](const auto& in) {
-            return kernel({reshape(in[0], flat), reshape(in[1], flat), reshape(in[2], flat)});
+            return std::vector{kernel({reshape(in[0], flat), reshape(in[1], flat), reshape(in[2], flat)})[0]};
           },
           [scale, causal](const auto& in) {
             return std::vector{fast::scaled_dot_product_attention(in[0], in[1], in[2], scale, causal ? "causal" : "")};

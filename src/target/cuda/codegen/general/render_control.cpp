@@ -137,12 +137,14 @@ void Renderer::print(const Inst& inst) {
   for (const std::string& line : calls) add(line);
 }
 
-/// Renders an assertion: a thread whose element fails says so and stops the launch.
+/// Renders an assertion: a thread whose element fails says so and stops the launch. Where warpgroups multiply, it only
+/// stops it: because of a function call ptxas lets all products of a kernel wait for each other.
 void Renderer::assertion(const Inst& inst) {
   const Layout s = layout_of(inst.args[0]);
   open(fmt::format("EACH (int r = 0; r < {}; ++r) if ({} && !({}))", s.registers(), owner(s), at(inst.args[0])));
-  add(fmt::format("printf(\"[kernel {}] {} (program %lld, element %d)\\n\", (i64)program, {});", escaped(kernel_.name),
-                  escaped(inst.text), s.element("r")));
+  if (warpgroups_ == 0)
+    add(fmt::format("printf(\"[kernel {}] {} (program %lld, element %d)\\n\", (i64)program, {});",
+                    escaped(kernel_.name), escaped(inst.text), s.element("r")));
   add("__trap();");
   close();
 }

@@ -14,17 +14,19 @@ namespace weft::target::cuda {
 using kernel::Op;
 using kernel::Value;
 
-/// Returns whether a scalar is made outside of blocks from constants, symbols and the program's number alone, and adds
-/// what makes it.
+/// Returns whether a scalar is made outside of blocks from constants, symbols, the program's number and numbers in
+/// arrays that the kernel does not write, and adds what makes it.
 bool Renderer::feeds(const Uses& uses, Value v, std::set<const Inst*>& needed) const {
   const auto made = uses.made.find(v);
   if (made == uses.made.end() || made->second.block != &kernel_.body) return false;
   const Inst& i = *made->second.inst;
-  const bool pure =
-      i.op == Op::scalar || i.op == Op::cast || i.op == Op::constant || i.op == Op::program_id || i.op == Op::symbol;
+  const bool read = i.op == Op::load && !is_local(i.ref) && !kernel_.params[static_cast<size_t>(i.ref)].written;
+  const bool pure = read || i.op == Op::scalar || i.op == Op::cast || i.op == Op::constant || i.op == Op::program_id ||
+                    i.op == Op::symbol;
   if (!pure || i.type.rank() > 0) return false;
   needed.insert(&i);
-  return std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return feeds(uses, x, needed); });
+  return std::all_of(i.args.begin(), i.args.end(),
+                     [&](Value x) { return x == kernel::no_value || feeds(uses, x, needed); });
 }
 
 BoxedTile boxed_tile(const Operand& x) {

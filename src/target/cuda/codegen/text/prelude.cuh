@@ -125,8 +125,8 @@ FN i16 upperhalf(i16 a, i16 b) { return (i16)upperhalf((u16)a, (u16)b); }
 FN i32 upperhalf(i32 a, i32 b) { return (i32)upperhalf((u32)a, (u32)b); }
 FN i64 upperhalf(i64 a, i64 b) { return (i64)upperhalf((u64)a, (u64)b); }
 
-// All bits of a product. As assembly: of arithmetic in C++ the compiler first prunes what leads to words of Philox that an
-// element does not select, and then no longer finds that several elements have equal products.
+// All bits of a product. As assembly: of arithmetic in C++ the compiler first prunes what leads to words of Philox that
+// an element does not select, and then no longer finds that several elements have equal products.
 FN void whole_product(u32 a, u32 b, u32& low, u32& high) {
   asm("{ .reg .b64 product; mul.wide.u32 product, %2, %3; mov.b64 {%0, %1}, product; }"
       : "=r"(low), "=r"(high)

@@ -84,6 +84,13 @@ class OperandTransposer : Rewriter {
     return d;
   }
 
+  /// Returns whether a library takes the matmul, of operands as they lie or transposed.
+  bool library_takes(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
+    return libraries_ && (target_.library(desc_of(node, a_order, b_order, lies(node.inputs[0], a_order),
+                                                  lies(node.inputs[1], b_order))) ||
+                          target_.library(desc_of(node, a_order, b_order, true, true)));
+  }
+
   /// Returns whether transposed copies of operands are worth it: a library takes the matmul then and not before, or
   /// tensor cores multiply it, by a kernel for operands of one dtype.
   bool helps(const IrNode& node, const Axes& a_order, const Axes& b_order) const {
@@ -113,6 +120,23 @@ class OperandTransposer : Rewriter {
     return then < as_it_is;
   }
 
+  /// Adds a matmul of 8-bit floats of two kinds as one of float16, which holds the numbers of both: no kernel on tensor
+  /// cores takes two kinds.
+  NodeId of_halves(IrNode node) {
+    for (NodeId& operand : node.inputs) {
+      IrNode wide = made(Op::cast, {operand}, to_[operand].type.shape, float16);
+      wide.attrs.edit().dtype = float16;
+      operand = add(std::move(wide));
+    }
+    const Dtype dtype = node.type.dtype;
+    if (dtype == float16 || dtype == float32) return add(std::move(node));
+    const Shape shape = node.type.shape;
+    node.type.dtype = float32;
+    IrNode rounded = made(Op::cast, {add(std::move(node))}, shape, dtype);
+    rounded.attrs.edit().dtype = dtype;
+    return add(std::move(rounded));
+  }
+
   /// Adds a matmul, with transposed copies of its operands if these help.
   NodeId dot(IrNode node) {
     const graph::Type &a = to_[node.inputs[0]].type, &b = to_[node.inputs[1]].type;
@@ -123,6 +147,9 @@ class OperandTransposer : Rewriter {
     if ((!narrow && !tf32) || !node.attrs->batch.empty() || !is_static(a.shape) || !is_static(b.shape))
       return add(std::move(node));
     const Axes a_order = free_first(a.shape, node.attrs->axes), b_order = free_first(b.shape, node.attrs->axes2);
+    if (is_float8(a.dtype) && is_float8(b.dtype) && a.dtype != b.dtype && !library_takes(node, a_order, b_order) &&
+        target_.machine().tensor_core_bytes(float16) > 0)
+      return of_halves(std::move(node));
     if ((lies(node.inputs[0], a_order) && lies(node.inputs[1], b_order)) || !helps(node, a_order, b_order))
       return add(std::move(node));
     graph::Attrs& attrs = node.attrs.edit();

@@ -51,6 +51,31 @@ TEST_CASE("float32 in TF32 is copied to where warpgroups read it, if the product
   CHECK(kernels_of("NVIDIA A100", {n, n, n, true, true}, in_tf32()) == 1);  // warps take every order
 }
 
+TEST_CASE("8-bit floats of two kinds are multiplied on tensor cores as float16, which holds both") {
+  for (const Dtype result : {float32, bfloat16}) {
+    CAPTURE(std::string(dtype_name(result)));
+    const Value a = parameter({{80, 96}, float8_e4m3}), b = parameter({{64, 96}, float8_e5m2});
+    Attrs attrs;
+    attrs.axes = {1}, attrs.axes2 = {1}, attrs.dtype = float32;
+    const Graph g{{a, b}, {cast(make(Op::dot, {a, b}, attrs), result)}};
+    Random random(7);
+    std::vector<HostTensor> inputs;
+    std::vector<graph::Storage> storages;
+    for (const Value& v : g.inputs) inputs.push_back(random_tensor(random, v.type()));
+    for (const HostTensor& t : inputs) storages.push_back(to_storage(t));
+    InterpretedMachine machine(target::stated_machine("NVIDIA H200"));
+    const auto program = build({g, {}, {}}, machine, in_tf32());
+    const HostTensor got = from_storage(program->run(storages)[0], g.outputs[0].type());
+    CHECK(difference(got, evaluate_reference(g, inputs)[0], 2, 0.15) == "");
+    Planned planned("NVIDIA H200");
+    build({g, {}, {}}, planned, in_tf32());
+    std::string text;
+    for (const kernel::Kernel& k : planned.kernels) text += kernel::print(k);
+    CHECK(text.find(" = dot ") != std::string::npos);
+    CHECK(text.find(": f16[") != std::string::npos);
+  }
+}
+
 TEST_CASE("products of transposed copies have the products' values") {
   target::Machine free_copies = target::stated_machine("NVIDIA H200");
   free_copies.launch_seconds = 0;

@@ -91,13 +91,19 @@ Tutorial norm(int rows, int columns) {
 }
 
 Tutorial norm_backward(int rows, int columns) {
+  constexpr int buffers = 96;
   Tutorial out{fmt::format("layer norm {} x {}, backward", rows, columns),
                "float16",
                {},
-               ::tutorials::norm_gradient<f16>(96),
+               ::tutorials::norm_gradient<f16>(buffers),
                {}};
   out.inputs = {drawn({rows, columns}, float16, 1), drawn({columns}, float16, 2), drawn({rows}, float32, 3),
                 drawn({rows}, float32, 4), drawn({rows, columns}, float16, 5)};
+  const std::vector<array>& in = out.inputs;
+  const array sums = zeros({buffers, columns});
+  out.programs = {k::kernel("norm_backward", ::tutorials::norm_backward<f16>)
+                      .grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; })
+                      .program(in[0], in[1], in[2], in[3], in[4], zeros({buffers}, int32), sums, sums)};
   return out;
 }
 

@@ -82,16 +82,25 @@ Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered
   const std::string what = "kernel " + rendered.symbol;
   Entry entry{nullptr,           rendered.threads, rendered.programs, rendered.shared_bytes, rendered.blocks,
               rendered.resident, rendered.maps,    rendered.ordered,  rendered.meets};
+  const DeviceInfo& device = context.info();
+  if (rendered.spreads)
+    entry.alone_bytes = std::max(entry.shared_bytes,
+                                 std::min(device.shared_bytes_per_block, device.shared_bytes_per_multiprocessor / 2));
+  const int64_t most_bytes = std::max(entry.shared_bytes, entry.alone_bytes);
   check_result(driver().module_get_function(&entry.function, module, rendered.symbol.c_str()), "cuModuleGetFunction",
                what);
-  if (entry.shared_bytes > default_shared_bytes)
-    check_result(driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes,
-                                             static_cast<int>(entry.shared_bytes)),
-                 "cuFuncSetAttribute", fmt::format("{}, {} bytes of shared memory", what, entry.shared_bytes));
+  if (most_bytes > default_shared_bytes)
+    check_result(
+        driver().func_set_attribute(entry.function, func_max_dynamic_shared_size_bytes, static_cast<int>(most_bytes)),
+        "cuFuncSetAttribute", fmt::format("{}, {} bytes of shared memory", what, most_bytes));
   if (entry.cluster > portable_cluster)
     check_result(driver().func_set_attribute(entry.function, func_non_portable_cluster_size_allowed, 1),
                  "cuFuncSetAttribute", fmt::format("{}, clusters of {} blocks", what, entry.cluster));
   return entry;
+}
+
+int64_t shared_bytes_of(const Entry& entry, int64_t blocks, bool early_start, int64_t processors) {
+  return early_start && blocks <= processors ? std::max(entry.shared_bytes, entry.alone_bytes) : entry.shared_bytes;
 }
 
 void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,
@@ -203,7 +212,8 @@ void CudaExecutable::launch_on(StreamHandle stream, const Entry& entry, int64_t 
   LaunchConfig config;
   config.grid_x = static_cast<unsigned>(blocks);
   config.block_x = static_cast<unsigned>(entry.threads);
-  config.shared_memory_bytes = static_cast<unsigned>(entry.shared_bytes);
+  config.shared_memory_bytes =
+      static_cast<unsigned>(shared_bytes_of(entry, blocks, early_start, context_->info().multiprocessors));
   config.stream = stream;
   LaunchAttribute attribute{.id = LaunchAttributeId::programmatic_stream_serialization};
   attribute.value.programmatic_stream_serialization_allowed = 1;

@@ -37,12 +37,17 @@ struct Entry {
   int resident = 0;  // blocks of an SM that run all programs in turns; 0: each program has a block
   std::vector<TensorCopy> maps = {};
   bool ordered = false, meets = false;  // programs wait for earlier ones, or for all
+  int64_t alone_bytes = 0;              // shared memory with which a block has its SM to itself; 0: it does not matter
   bool counts() const { return ordered || meets; }
 };
 
 /// Loads a cubin on the device; `what` names it in errors.
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
+/// Returns the shared memory that a launch of so many blocks asks for on a device of so many SMs. A block that starts
+/// while the kernel before runs is placed where most room is: of blocks that are no more than there are SMs two would
+/// share an idle SM, and all would wait for these two.
+int64_t shared_bytes_of(const Entry& entry, int64_t blocks, bool early_start, int64_t processors);
 /// Launches a grid of `across` by `down` blocks; `what` names the kernel in errors.
 void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,
             const std::string& what);

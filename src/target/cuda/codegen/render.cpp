@@ -565,7 +565,8 @@ Rendered Renderer::run(const std::string& symbol) {
           persistent_ ? std::max(blocks_, 1) : 0,
           maps_,
           kernel_.ordered,
-          meets()};
+          meets(),
+          exact_ && !products_.empty()};
 }
 
 }  // namespace weft::target::cuda

@@ -62,6 +62,7 @@ struct Rendered {
   std::vector<TensorCopy> maps = {};
   bool ordered = false;  // programs draw their numbers
   bool meets = false;    // programs wait for all others: they must all fit the device at once
+  bool spreads = false;  // programs multiply by fma: where each can have an SM to itself, it had better
 };
 
 /// Launches of a kernel whose programs wait for each other that may be under way at a time.

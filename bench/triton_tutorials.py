@@ -45,7 +45,7 @@ def cases(folder):
     def tutorial(number):
         return names_of(next(pathlib.Path(folder).glob(f"{number:02}-*.py")))
 
-    f32, f16 = torch.float32, torch.float16
+    f32 = torch.float32
     one = tutorial(1)
     x, y = drawn(1 << 27, dtype=f32), drawn(1 << 27, dtype=f32)
     yield "vector add", "float32", [lambda: one["add"](x, y)]

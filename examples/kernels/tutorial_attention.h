@@ -158,24 +158,35 @@ auto attention_forward(const AttentionTile& tile) {
       });
 }
 
-/// Returns the backward kernels as a function of queries, keys, values, O, the logarithms of sums and the cotangents of
-/// O; it gives those of queries, keys and values.
+/// Returns the kernel of dQ: queries, keys, values, logarithms of sums, sums of O ∘ G and G → dQ.
+template <class T>
+auto attention_queries_kernel(const AttentionTile& tile) {
+  return k::kernel("attention_queries", attention_queries<T>)
+      .config(tile)
+      .grid([](auto q, auto, auto, auto, auto, auto, auto, AttentionTile t) { return grid_of_rows(q, t.queries); });
+}
+
+/// Returns the kernel of dK and dV, of the same arrays.
+template <class T>
+auto attention_keys_kernel(const AttentionTile& tile) {
+  using weft::array, weft::Shape;
+  return k::kernel("attention_keys", attention_keys<T>)
+      .config(tile)
+      .grid([](auto, auto keys, auto, auto, auto, auto, auto, auto, AttentionTile t) {
+        return grid_of_rows(keys, t.keys);
+      })
+      .outputs([](const array&, const array& keys, const array& values, const array&, const array&, const array&) {
+        return std::vector<Shape>{keys.shape(), values.shape()};
+      });
+}
+
+/// Returns the backward pass as a function of queries, keys, values, O, the logarithms of sums and the cotangents of O;
+/// it gives those of queries, keys and values.
 template <class T>
 weft::ArrayFunction attention_gradient(const AttentionTiles& tiles) {
-  using weft::array, weft::Shape;
-  const auto of_queries =
-      k::kernel("attention_queries", attention_queries<T>)
-          .config(tiles.queries)
-          .grid([](auto q, auto, auto, auto, auto, auto, auto, AttentionTile t) { return grid_of_rows(q, t.queries); });
-  const auto of_keys =
-      k::kernel("attention_keys", attention_keys<T>)
-          .config(tiles.keys)
-          .grid([](auto, auto keys, auto, auto, auto, auto, auto, auto, AttentionTile t) {
-            return grid_of_rows(keys, t.keys);
-          })
-          .outputs([](const array&, const array& keys, const array& values, const array&, const array&, const array&) {
-            return std::vector<Shape>{keys.shape(), values.shape()};
-          });
+  using weft::array;
+  const auto of_queries = attention_queries_kernel<T>(tiles.queries);
+  const auto of_keys = attention_keys_kernel<T>(tiles.keys);
   return [=](const std::vector<array>& in) {
     const array delta = weft::sum(astype(in[3], weft::float32) * astype(in[5], weft::float32), -1);
     const array dq = of_queries(in[0], in[1], in[2], in[4], delta, in[5]);

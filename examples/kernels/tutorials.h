@@ -137,13 +137,29 @@ void norm_backward(k::In<T, 2> x, k::In<T, 1> weight, k::In<float, 1> means, k::
   });
 }
 
-/// Returns the kernel of the norm's derivative as a function of x [rows, columns], weights, means, factors and the
-/// cotangents of y; it gives those of x, weights and biases. Sums for the weights go through `buffers` rows.
+/// Returns the forward kernel: x [rows, columns], weights and biases [columns] → y, means and factors.
+template <class T>
+auto norm_forward_kernel() {
+  using weft::array, weft::Shape;
+  return k::kernel("norm_forward", norm_forward<T>)
+      .grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; })
+      .outputs([](const array& x, const array&, const array&) {
+        return std::vector<Shape>{x.shape(), {x.shape(0)}, {x.shape(0)}};
+      });
+}
+
+/// Returns the backward kernel, with locks [buffers] and sums for weights and biases [buffers, columns].
+template <class T>
+auto norm_backward_kernel() {
+  return k::kernel("norm_backward", norm_backward<T>).grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; });
+}
+
+/// Returns the backward pass as a function of x [rows, columns], weights, means, factors and the cotangents of y; it
+/// gives those of x, weights and biases. Sums for the weights go through `buffers` rows.
 template <class T>
 weft::ArrayFunction norm_gradient(int buffers) {
   using weft::array;
-  const auto backward =
-      k::kernel("norm_backward", norm_backward<T>).grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; });
+  const auto backward = norm_backward_kernel<T>();
   return [=](const std::vector<array>& in) {
     const array sums = weft::zeros({buffers, in[0].shape(1)});
     const auto [dx, lock, dw, db] =
@@ -157,12 +173,8 @@ weft::ArrayFunction norm_gradient(int buffers) {
 /// results are y, means and factors.
 template <class T>
 weft::ArrayFunction norm_of(int buffers) {
-  using weft::array, weft::Shape;
-  const auto forward = k::kernel("norm_forward", norm_forward<T>)
-                           .grid([](const auto& x, const auto&...) { return k::Grid{x.dim(0)}; })
-                           .outputs([](const array& x, const array&, const array&) {
-                             return std::vector<Shape>{x.shape(), {x.shape(0)}, {x.shape(0)}};
-                           });
+  using weft::array;
+  const auto forward = norm_forward_kernel<T>();
   return weft::custom_vjp(
       [=](const std::vector<array>& in) { return forward(in); },
       [=](const std::vector<array>& in, const std::vector<array>& g, const std::vector<array>& out) {
@@ -173,7 +185,7 @@ weft::ArrayFunction norm_of(int buffers) {
 // ---- Grouped products ----
 
 /// Products of many shapes in one launch. All matrices lie in one array each for a, b and c; `problems` has for each
-/// product m, n, k and where its matrices begin, `tiles` the number of the product and the place of each tile.
+/// product m, n, k and where its matrices begin, `tiles` the number of the product and the tile's row and column.
 inline void grouped(k::In<k::f16, 1> a, k::In<k::f16, 1> b, k::In<int32_t, 2> problems, k::In<int32_t, 2> tiles,
                     k::InOut<float, 1> c) {
   constexpr int64_t side = 32, depth = 32;

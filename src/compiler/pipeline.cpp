@@ -19,7 +19,7 @@
 #include "compiler/plan/verify.h"
 #include "compiler/region/attention_call.h"
 #include "compiler/region/library_calls.h"
-#include "compiler/region/transpose_operands.h"
+#include "compiler/region/matmul_operands.h"
 #include "compiler/rewrite/gemv.h"
 #include "compiler/rewrite/reduction_algebra.h"
 #include "compiler/rewrite/simplify.h"
@@ -108,8 +108,8 @@ constexpr Pass table[] = {
      }},
     {"split_attention", "clusters share the keys of a head instead where the device has them", on_gpu_without_clusters,
      [](Ir ir, const PassContext&) { return split_attention(std::move(ir)); }},
-    {"transpose_operands", "after all rewrites: what simplify would merge must stay in memory as it is", on_gpu,
-     [](Ir ir, const PassContext& cx) { return transpose_operands(std::move(ir), cx.target, cx.policy); }},
+    {"matmul_operands", "after all rewrites: what simplify would merge must stay in memory as it is", on_gpu,
+     [](Ir ir, const PassContext& cx) { return prepare_matmul_operands(std::move(ir), cx.target, cx.policy); }},
     {"placement", "after all rewrites, whose nodes are those that steps then store, or compute where they are read",
      always, [](Ir ir, const PassContext&) { return place_scheduled_values(std::move(ir)); }},
     {"rematerialize", "last of the rewrites: it plans memory for the nodes that will run", with_memory_budget,

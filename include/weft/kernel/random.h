@@ -23,8 +23,8 @@ std::array<Tile<u32, rank_of<C>>, 4> philox(const S& seed, const C& counter, Lin
     return cast(apply("shr", std::array{v, constant(uint64, 32, {}, at)}, at), uint32, at);
   };
   const Any zero = constant(uint32, 0, {}, at);
-  const std::array call{low(key),    high(key), low(count),
-                        high(count), zero,      zero};  // one, of which targets see the words
+  // One list of arguments: targets see that the words are those of one call.
+  const std::array call{low(key), high(key), low(count), high(count), zero, zero};
   const auto word = [&](std::string_view op) { return Tile<u32, rank_of<C>>(apply(op, call, at)); };
   return {word("philox0"), word("philox1"), word("philox2"), word("philox3")};
 }

@@ -45,6 +45,7 @@ Tutorial softmax_of(int rows, int columns) {
                    drawn({rows, columns}, float32, 1));
 }
 
+/// Blocks of a GPU take tiles of this size in turns by themselves: the persistent matmul is the same kernel.
 constexpr Meta large{.m = 128, .n = 256, .k = 64};
 
 Tutorial product(const std::string& name, int m, int n, int depth) {
@@ -81,12 +82,7 @@ Tutorial dropout() {
 Tutorial norm(int rows, int columns) {
   Tutorial out{fmt::format("layer norm {} x {}", rows, columns), "float16", {}, ::tutorials::norm_of<f16>(96), {}};
   out.inputs = {drawn({rows, columns}, float16, 1), drawn({columns}, float16, 2), drawn({columns}, float16, 3)};
-  out.programs = {k::kernel("norm_forward", ::tutorials::norm_forward<f16>)
-                      .grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; })
-                      .outputs([](const array& x, const array&, const array&) {
-                        return std::vector<Shape>{x.shape(), {x.shape(0)}, {x.shape(0)}};
-                      })
-                      .program(out.inputs[0], out.inputs[1], out.inputs[2])};
+  out.programs = {::tutorials::norm_forward_kernel<f16>().program(out.inputs[0], out.inputs[1], out.inputs[2])};
   return out;
 }
 
@@ -101,9 +97,8 @@ Tutorial norm_backward(int rows, int columns) {
                 drawn({rows}, float32, 4), drawn({rows, columns}, float16, 5)};
   const std::vector<array>& in = out.inputs;
   const array sums = zeros({buffers, columns});
-  out.programs = {k::kernel("norm_backward", ::tutorials::norm_backward<f16>)
-                      .grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; })
-                      .program(in[0], in[1], in[2], in[3], in[4], zeros({buffers}, int32), sums, sums)};
+  out.programs = {::tutorials::norm_backward_kernel<f16>().program(in[0], in[1], in[2], in[3], in[4],
+                                                                   zeros({buffers}, int32), sums, sums)};
   return out;
 }
 
@@ -140,22 +135,8 @@ Tutorial attention_backward(int heads, int length, int width, bool causal) {
   const array sums = drawn({heads, length}, float32, 9) + 10.0f, g = drawn({heads, length, width}, float16, 10);
   out.inputs.push_back(sums), out.inputs.push_back(g);
   const std::vector<array>& in = out.inputs;
-  out.programs = {
-      k::kernel("attention_queries", ::tutorials::attention_queries<f16>)
-          .config(tiles.queries)
-          .grid([](auto q, const auto&...) {
-            return k::Grid{q.dim(0), k::cdiv(q.dim(1), 128)};
-          })
-          .program(in[0], in[1], in[2], sums, sums, g),
-      k::kernel("attention_keys", ::tutorials::attention_keys<f16>)
-          .config(tiles.keys)
-          .grid([](auto q, const auto&...) {
-            return k::Grid{q.dim(0), k::cdiv(q.dim(1), 128)};
-          })
-          .outputs([](const array&, const array& keys, const array& values, const array&, const array&, const array&) {
-            return std::vector<Shape>{keys.shape(), values.shape()};
-          })
-          .program(in[0], in[1], in[2], sums, sums, g)};
+  out.programs = {::tutorials::attention_queries_kernel<f16>(tiles.queries).program(in[0], in[1], in[2], sums, sums, g),
+                  ::tutorials::attention_keys_kernel<f16>(tiles.keys).program(in[0], in[1], in[2], sums, sums, g)};
   return out;
 }
 
@@ -171,8 +152,7 @@ Tutorial grouped(int groups, int n) {
           .grid([](auto, auto b, auto table, auto, Meta t) { return k::Grid{table.dim(0) * k::cdiv(b.dim(2), t.n)}; })
           .outputs([](const array& a, const array& b, const array&) {
             return Shape{a.shape(0), b.shape(2)};
-          })
-          .schedule("persistent(on); specialize(on)");
+          });
   return of_kernel(fmt::format("grouped matmul {} x {}", groups, n), "float16", kernel,
                    drawn({groups * n, n}, float16, 1), drawn({groups, n, n}, float16, 2), tiles);
 }

@@ -44,9 +44,9 @@ struct Entry {
 /// Loads a cubin on the device; `what` names it in errors.
 ModuleHandle load_module(Context& context, const std::vector<char>& cubin, const std::string& what);
 Entry find_entry(Context& context, ModuleHandle module, const Rendered& rendered);
-/// Returns the shared memory that a launch of so many blocks asks for on a device of so many SMs. A block that starts
-/// while the kernel before runs is placed where most room is: of blocks that are no more than there are SMs two would
-/// share an idle SM, and all would wait for these two.
+/// Returns the shared memory that a launch of so many blocks asks for on a device of so many SMs. Where blocks start
+/// while the kernel before runs, and are no more than there are SMs, they get an SM each: two on one SM would take
+/// longer than all others (docs/notes/gpu-matmul.md).
 int64_t shared_bytes_of(const Entry& entry, int64_t blocks, bool early_start, int64_t processors);
 /// Launches a grid of `across` by `down` blocks; `what` names the kernel in errors.
 void launch(const Context& context, const Entry& entry, int64_t across, int64_t down, void** arguments,

@@ -1,4 +1,4 @@
-#include "compiler/region/transpose_operands.h"
+#include "compiler/region/matmul_operands.h"
 
 #include <algorithm>
 #include <map>
@@ -15,10 +15,10 @@ namespace {
 
 using Axes = std::vector<int64_t>;
 
-class OperandTransposer : Rewriter {
+class OperandPreparer : Rewriter {
  public:
   /// `libraries`: the target's are asked. `tf32`: float32 is rounded to TF32.
-  OperandTransposer(Ir ir, const target::Target& target, bool libraries, bool tf32)
+  OperandPreparer(Ir ir, const target::Target& target, bool libraries, bool tf32)
       : Rewriter(std::move(ir)), target_(target), libraries_(libraries), tf32_(tf32) {}
 
   Ir run() {
@@ -173,7 +173,7 @@ class OperandTransposer : Rewriter {
 
 }  // namespace
 
-Ir transpose_operands(Ir ir, const target::Target& target, const Policy& policy) {
+Ir prepare_matmul_operands(Ir ir, const target::Target& target, const Policy& policy) {
   const bool tf32 = policy.numerics.tf32 && target.machine().whole_rows_of_products();
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& n) {
     if (n.op != Op::dot) return false;
@@ -181,7 +181,7 @@ Ir transpose_operands(Ir ir, const target::Target& target, const Policy& policy)
     return operands.size() == 1 || (tf32 && operands == float32);
   });
   if (!any) return ir;
-  return OperandTransposer(std::move(ir), target, policy.libraries && target::libraries_enabled(), tf32).run();
+  return OperandPreparer(std::move(ir), target, policy.libraries && target::libraries_enabled(), tf32).run();
 }
 
 }  // namespace weft::compiler

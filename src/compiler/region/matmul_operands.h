@@ -11,6 +11,6 @@ namespace weft::compiler {
 /// target's library, or a kernel on tensor cores, then takes the matmul, or takes it in less time; not where the
 /// library takes it as it is. Matmuls that read an operand the same way share its copy. A matmul of 8-bit floats of two
 /// kinds that no library takes becomes one of float16.
-Ir transpose_operands(Ir ir, const target::Target& target, const Policy& policy);
+Ir prepare_matmul_operands(Ir ir, const target::Target& target, const Policy& policy);
 
 }  // namespace weft::compiler

@@ -128,6 +128,9 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    absent = [f"{n:02}-*.py" for n in range(1, 10) if not list(pathlib.Path(sys.argv[1]).glob(f"{n:02}-*.py"))]
+    if absent:
+        sys.exit(f"{sys.argv[1]} has no {', '.join(absent)}: give python/tutorials of a checkout of Triton")
     for name, dtype, calls in cases(sys.argv[1]):
         if wanted not in name:
             continue

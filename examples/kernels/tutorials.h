@@ -1,6 +1,7 @@
 #pragma once
 // The kernels of Triton's tutorials as they are written here. coming_from_triton.cpp checks them, `weft bench
 // tutorials` times them; attention with its backward kernels is tutorial_attention.h.
+#include <algorithm>
 #include <vector>
 
 #include "weft/kernel_code.h"
@@ -119,21 +120,27 @@ void norm_forward(k::In<T, 2> x, k::In<T, 1> weight, k::In<T, 1> bias, k::Out<T,
   factors(row) = factor;
 }
 
-/// dx of a row; and the row's share of dw and db, added to one of a few buffers by whoever has its lock.
+/// A program takes rows in turns, makes their dx, and adds up what they give to dw and db; at its end it adds that to one
+/// of a few buffers, when it has the buffer's lock. (Triton's programs have a row each, and take the lock for it.)
 template <class T>
 void norm_backward(k::In<T, 2> x, k::In<T, 1> weight, k::In<float, 1> means, k::In<float, 1> factors, k::In<T, 2> g,
                    k::Out<T, 2> dx, k::InOut<int32_t, 1> lock, k::InOut<float, 2> dw, k::InOut<float, 2> db) {
-  const auto row = k::program_id(0);
   const float share = 1 / static_cast<float>(x.dim(1));
-  const auto cotangent = k::cast<float>(g(row, k::all).load());
-  const auto normal = (k::cast<float>(x(row, k::all).load()) - means(row)) * factors(row);
-  const auto weighted = cotangent * k::cast<float>(weight(k::all).load());
-  const auto along = k::sum(weighted * normal, 0) * share, all = k::sum(weighted, 0) * share;
-  dx(row, k::all) = k::cast<T>((weighted - normal * along - all) * factors(row));
-  const auto buffer = row % dw.dim(0);
+  const auto weights = k::cast<float>(weight(k::all).load());
+  k::Mut to_weight = k::zeros<float>({x.dim(1)}), to_bias = k::zeros<float>({x.dim(1)});
+  k::loop(k::program_id(0), x.dim(0), k::num_programs(0), [&](k::Index row) {
+    const auto cotangent = k::cast<float>(g(row, k::all).load());
+    const auto normal = (k::cast<float>(x(row, k::all).load()) - means(row)) * factors(row);
+    const auto weighted = cotangent * weights;
+    const auto along = k::sum(weighted * normal, 0) * share, all = k::sum(weighted, 0) * share;
+    dx(row, k::all) = k::cast<T>((weighted - normal * along - all) * factors(row));
+    to_weight = to_weight + cotangent * normal;
+    to_bias = to_bias + cotangent;
+  });
+  const auto buffer = k::program_id(0) % dw.dim(0);
   k::Mutex(lock, buffer).locked([&] {
-    dw(buffer, k::all) += cotangent * normal;
-    db(buffer, k::all) += cotangent;
+    dw(buffer, k::all) += to_weight.get();
+    db(buffer, k::all) += to_bias.get();
   });
 }
 
@@ -148,10 +155,14 @@ auto norm_forward_kernel() {
       });
 }
 
-/// Returns the backward kernel, with locks [buffers] and sums for weights and biases [buffers, columns].
+/// Returns the backward kernel, with locks [buffers] and sums for weights and biases [buffers, columns]: four programs
+/// for each buffer.
 template <class T>
 auto norm_backward_kernel() {
-  return k::kernel("norm_backward", norm_backward<T>).grid([](auto x, const auto&...) { return k::Grid{x.dim(0)}; });
+  return k::kernel("norm_backward", norm_backward<T>)
+      .grid([](auto x, auto, auto, auto, auto, auto, auto lock, const auto&...) {
+        return k::Grid{std::min(x.dim(0), 4 * lock.dim(0))};
+      });
 }
 
 /// Returns the backward pass as a function of x [rows, columns], weights, means, factors and the cotangents of y; it

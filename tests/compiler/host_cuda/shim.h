@@ -339,6 +339,7 @@ template <class T>
 static T* changing(T* p) {
   return p;
 }
+static int opaque(int v) { return v; }
 template <class W>
 static W read_now(const W* p) {
   return *p;

@@ -79,26 +79,27 @@ Tutorial dropout() {
   return of_kernel("low-memory dropout", "float32", kernel, drawn({n}, float32, 1), array({123}));
 }
 
+constexpr int norm_buffers = 128;
+
 Tutorial norm(int rows, int columns) {
-  Tutorial out{fmt::format("layer norm {} x {}", rows, columns), "float16", {}, ::tutorials::norm_of<f16>(96), {}};
+  Tutorial out{fmt::format("layer norm {} x {}", rows, columns), "float16", {}, ::tutorials::norm_of<f16>(norm_buffers), {}};
   out.inputs = {drawn({rows, columns}, float16, 1), drawn({columns}, float16, 2), drawn({columns}, float16, 3)};
   out.programs = {::tutorials::norm_forward_kernel<f16>().program(out.inputs[0], out.inputs[1], out.inputs[2])};
   return out;
 }
 
 Tutorial norm_backward(int rows, int columns) {
-  constexpr int buffers = 96;
   Tutorial out{fmt::format("layer norm {} x {}, backward", rows, columns),
                "float16",
                {},
-               ::tutorials::norm_gradient<f16>(buffers),
+               ::tutorials::norm_gradient<f16>(norm_buffers),
                {}};
   out.inputs = {drawn({rows, columns}, float16, 1), drawn({columns}, float16, 2), drawn({rows}, float32, 3),
                 drawn({rows}, float32, 4), drawn({rows, columns}, float16, 5)};
   const std::vector<array>& in = out.inputs;
-  const array sums = zeros({buffers, columns});
+  const array sums = zeros({norm_buffers, columns});
   out.programs = {::tutorials::norm_backward_kernel<f16>().program(in[0], in[1], in[2], in[3], in[4],
-                                                                   zeros({buffers}, int32), sums, sums)};
+                                                                   zeros({norm_buffers}, int32), sums, sums)};
   return out;
 }
 

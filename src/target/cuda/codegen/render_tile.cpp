@@ -14,7 +14,8 @@ using kernel::Type;
 
 namespace {
 
-constexpr int64_t most_exchanged_bytes = 8 << 10;  // in one step of a reduction between warps
+// In one step of a reduction between warps; less where rows lie in shared memory.
+constexpr int64_t most_exchanged_bytes = 32 << 10, most_exchanged_beside_rows = 8 << 10;
 
 }  // namespace
 
@@ -150,12 +151,13 @@ void Renderer::reduce_lanes(int lanes, const std::string& w, int registers, cons
                     combined(w + "[r]", fmt::format("{}[r + {}]", w, registers / 2))));
 }
 
-/// Renders a reduction over warps through shared memory, a few registers at a time (little shared memory is left where
-/// rows lie in it). One warp combines each register.
+/// Renders a reduction over warps through shared memory, as many registers at a time as it may take. One warp combines
+/// each register.
 void Renderer::reduce_warps(const Layout& s, Dtype dtype, const std::string& w, int registers,
                             const Combined& combined) {
   const int64_t lanes = std::min<int64_t>(s.size, threads_), warps = lanes / 32;
-  const auto at_once = std::clamp<int64_t>(most_exchanged_bytes / (lanes * dtype.size()), 1, registers);
+  const int64_t most = local_bytes_ > 0 ? most_exchanged_beside_rows : most_exchanged_bytes;
+  const auto at_once = std::clamp<int64_t>(most / (lanes * dtype.size()), 1, registers);
   const int64_t owners = std::min(warps, at_once), owned = at_once / owners;
   const std::string space = exchange(dtype, lanes * at_once),
                     totals = exchange(dtype, registers, (lanes * at_once * dtype.size() + 15) / 16 * 16);

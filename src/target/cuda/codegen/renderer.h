@@ -497,6 +497,7 @@ class Renderer {
   int64_t operations_ = 0;                // on elements of tiles, of all instructions
   int warps_ = 0;                         // of the roles of a program
   bool reduces_ = false, lines_ = false;  // any reduction or dot; a reduction of a rank-1 tile
+  bool moves_ = false;                    // elements between threads, other than by reducing rank-1 tiles
   bool whole_rows_ = true;                // no program branches or moves lanes but to reduce a row
   int loops_ = 0;
   bool accumulates_ = false;  // a loop that carries what a butterfly of exchanges gives

@@ -567,6 +567,11 @@ FN T* changing(T* p) {
   asm volatile("cvta.to.global.u64 %0, %1;" : "=l"(place) : "l"(p));
   return (T*)__cvta_global_to_generic(place);
 }
+// A number of which the compiler knows nothing: constants that are added to it stay in the instructions' addresses.
+FN int opaque(int v) {
+  asm("" : "+r"(v));
+  return v;
+}
 // Loads that the compiler may not move to later.
 FN W16 read_now(const W16* p) {
   W16 v;

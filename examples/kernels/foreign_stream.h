@@ -14,12 +14,21 @@
 /// A CUstream, and memory that is used in it.
 class ForeignStream {
  public:
-  ForeignStream() { call<int(void**, unsigned)>("cuStreamCreate", &stream_, 0u); }
+  /// Makes the first GPU's context this thread's, as a program does that uses the driver before Weft.
+  ForeignStream() {
+    call<int(unsigned)>("cuInit", 0u);
+    call<int(int*, int)>("cuDeviceGet", &device_, 0);
+    void* context = nullptr;
+    call<int(void**, int)>("cuDevicePrimaryCtxRetain", &context, device_);
+    call<int(void*)>("cuCtxSetCurrent", context);
+    call<int(void**, unsigned)>("cuStreamCreate", &stream_, 0u);
+  }
   ForeignStream(const ForeignStream&) = delete;
   ForeignStream& operator=(const ForeignStream&) = delete;
   ~ForeignStream() {
     for (const uint64_t p : memory_) function<int(uint64_t)>("cuMemFree_v2")(p);
     function<int(void*)>("cuStreamDestroy_v2")(stream_);
+    function<int(int)>("cuDevicePrimaryCtxRelease_v2")(device_);
   }
   /// Returns the CUstream.
   void* handle() const { return stream_; }
@@ -54,6 +63,7 @@ class ForeignStream {
     if (const int error = function<F>(name)(arguments...); error != 0)
       throw std::runtime_error(std::string(name) + " returned " + std::to_string(error));
   }
+  int device_ = 0;
   void* stream_ = nullptr;
   std::vector<uint64_t> memory_;
 };

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "base/half.h"
 #include "compiler/program.h"
@@ -51,6 +53,18 @@ inline Number get_number(const void* base, int64_t k, Dtype t) {
     case Dtype::Val::int32: return Number::of_int(read(int32_t()));
     default: return Number::of_int(read(int64_t()));
   }
+}
+
+/// Returns by how much a dot of 8-bit floats may be off on a GPU: tensor cores keep some 13 bits of the largest product
+/// of a sum. 0 for all else.
+inline double error_of_tensor_cores(graph::Op op, std::span<const HostTensor> in) {
+  if (op != graph::Op::dot || !test::on_gpu() || !is_float(in[0].type.dtype) || in[0].type.dtype.size() > 1) return 0;
+  const auto largest = [](const HostTensor& t) {
+    double most = 0;
+    for (const Number& n : t.data) most = std::isfinite(n.real()) ? std::max(most, std::abs(n.real())) : most;
+    return most;
+  };
+  return static_cast<double>(in[0].data.size()) * largest(in[0]) * largest(in[1]) * 0x1p-13;
 }
 
 /// A tensor in memory, with the strides given (row-major by default); holes are poisoned.

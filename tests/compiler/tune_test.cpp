@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "compiler/fresh_tuner.h"
+#include "compiler/simt_target.h"
 #include "compiler/support.h"
 #include "compiler/tune/bench.h"
 #include "graph/regions/composites.h"
@@ -159,6 +160,20 @@ TEST_CASE("every variant of a group computes the same; bit by bit where nothing 
     }
   }
   CHECK(others >= 8);
+}
+
+TEST_CASE("what a GPU may choose for sums of columns has the bits that it says, run by the CPU") {
+  struct Columns final : weft::test::SimtTarget {
+    Columns() { machine_ = target::gpu_of("sm_90a"); }
+    std::string fingerprint() const override { return "sums of columns"; }
+  } gpu;
+  const FreshTuner fresh;
+  for (const int64_t rows : {600, 4100}) {
+    const Value x = parameter({{rows, 520}, float32});
+    const std::string notes = tuned({{x}, {sum(x, {0})}}, gpu, with(Tuning::force));
+    CHECK_MESSAGE(notes.find("rules ") != std::string::npos, notes);
+    CHECK_MESSAGE(notes.find("wrong") == std::string::npos, notes);
+  }
 }
 
 TEST_CASE("a faster candidate wins; one that is wrong or throws is dropped, however fast") {

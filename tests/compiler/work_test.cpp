@@ -90,12 +90,9 @@ TEST_CASE("work: convolutions and their gradients, by a library or as products o
     CHECK(flops({x, w}, y, *target) == products);
     CHECK(flops({x, g}, convolution_weights(x, g, form, {3, 3}), *target) == products);
   }
-  // Steps leave zeros between the elements of the cotangent; at the edges a few of their neighbours are missing.
-  const auto steps = steps_of({g, w}, {convolution_input(g, w, form, {18, 18})}, target::cpu());
-  const bool by_library =
-      std::any_of(steps.begin(), steps.end(), [](const auto& s) { return std::string_view(s.kind) == "library"; });
-  CHECK(flops({g, w}, convolution_input(g, w, form, {18, 18}), target::cpu()) ==
-        doctest::Approx(by_library ? products : 4 * products).epsilon(0.01));
+  // Steps leave zeros between the elements of the cotangent, which nobody multiplies.
+  const double counted = flops({g, w}, convolution_input(g, w, form, {18, 18}), target::cpu());
+  CHECK(counted == doctest::Approx(products).epsilon(0.01));
 }
 
 TEST_CASE("work: a recorded run has one slice for each step, with its figures, inside the run") {

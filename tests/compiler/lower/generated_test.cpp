@@ -102,12 +102,14 @@ struct Batch {
   std::vector<HostTensor> inputs;
   std::vector<Strides> strides;
   std::vector<const Instance*> of;  // by output
+  std::vector<size_t> first;        // of its inputs, by output
 };
 
 Batch batched(Random& r, const std::vector<Instance>& instances, bool stacks) {
   Batch b;
   for (const Instance& in : instances) {
     Values args;
+    const size_t first = b.inputs.size();
     for (const HostTensor& t : stacks ? stacked(r, in) : in.inputs) {
       args.push_back(parameter(t.type));
       b.strides.push_back(r.chance(2) ? Strides{} : random_strides(r, t.type.shape));
@@ -117,6 +119,7 @@ Batch batched(Random& r, const std::vector<Instance>& instances, bool stacks) {
     for (const Value& v : apply(in, args, stacks)) {
       b.graph.outputs.push_back(v);
       b.of.push_back(&in);
+      b.first.push_back(first);
     }
   }
   return b;
@@ -138,7 +141,8 @@ std::string compare(const Batch& b, int64_t& cases) {
     testing::forget_signs(b.graph.outputs[k], expected[k]);
     testing::forget_signs(b.graph.outputs[k], got.outputs[k]);
     if (testing::error_is_of_arguments(in.op)) terms = 2;
-    const double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
+    const double absolute = (terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0) +
+                            error_of_tensor_cores(in.op, std::span(b.inputs).subspan(b.first[k]));
     if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty()) {
       Graph one{{}, {b.graph.outputs[k]}};
       return error + "\n" + print(one);

@@ -47,7 +47,8 @@ std::string check_instance(const testing::Instance& instance, testing::Random& r
     testing::forget_signs(g.outputs[k], expected[k]);
     testing::forget_signs(g.outputs[k], got.outputs[k]);
     if (testing::error_is_of_arguments(instance.op)) terms = 2;
-    double absolute = terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0;
+    const double absolute = (terms > 1 ? terms * 8 * ulp_of(1, expected[k].type.dtype) : 0) +
+                            error_of_tensor_cores(instance.op, instance.inputs);
     if (auto error = difference(got.outputs[k], expected[k], ulp, absolute); !error.empty())
       return error + "\n" + print(g);
   }

@@ -133,7 +133,7 @@ size_t RowLowering::unroll_of_columns(int p, int64_t parts) {
 std::vector<Value> RowLowering::part_of_columns(int p, Value part, int64_t count) {
   kernel::Builder& b = emit_.builder();
   const std::vector<Value> start = identities(p);
-  const size_t elements = unroll_of_columns(p, count);
+  const size_t elements = unroll_of_parts_ = unroll_of_columns(p, count);
   const auto unroll = static_cast<int64_t>(elements), extent = extent_of(serial_);
   const int64_t whole = extent / unroll, each = (whole + count - 1) / count;
   const size_t sums = std::bit_floor(std::max<size_t>(1, most_partial_sums / start.size()));

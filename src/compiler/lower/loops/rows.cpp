@@ -169,14 +169,15 @@ Lowered RowLowering::run() {
 }
 
 /// Returns the reduction order: results have equal bits if it is equal. The lanes of a row are combined by a tree as
-/// wide as a tile, and the tiles of a step have one frame. Columns have one order in tiles of any width, and others in
-/// panels, for each number of rows that are added up before they join the sums.
+/// wide as a tile, and the tiles of a step have one frame. Columns have an order for each number of warps and of elements that
+/// a warp loads at once, and others in panels, for each number of rows that are added up before they join the sums.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
   const int64_t sharers = schedule_.sharers();
-  constexpr int64_t panels = -1024;  // below what any number of sharers gives
+  constexpr int64_t panels = int64_t{1} << 40;  // more than what any parts of columns give
   if (schedule_.kind == RowClass::column)
-    return schedule_.panels() ? panels - schedule_.loop.count(Level::unroll) : sharers > 1 ? -1 - sharers : -1;
+    return schedule_.panels() ? -panels - schedule_.loop.count(Level::unroll)
+                              : -1 - (sharers > 1 ? sharers : 0) - (static_cast<int64_t>(unroll_of_parts_) << 12);
   return schedule_.tile() + ((schedule_.tiles_of_step() - 1) << 16) + ((sharers - 1) << 32);
 }
 

@@ -166,6 +166,7 @@ class RowLowering {
   Emitter emit_;
   std::vector<Statement> statements_, other_half_;  // the latter where a program computes two rows (halves)
   std::vector<std::vector<Statement>> parts_;       // of a map, where a program computes several (parts, halves)
+  size_t unroll_of_parts_ = 0;                      // of columns: elements that are loaded at once
   int passes_ = 0;
   std::vector<DomainVariable> outer_, lanes_, serial_;  // the domain: program axes, lane axes, axes of the serial loop
   ix::Expr program_, lane_, loop_;

@@ -140,7 +140,7 @@ def main():
     if absent:
         sys.exit(f"{sys.argv[1]} has no {', '.join(absent)}: give python/tutorials of a checkout of Triton")
     stream = torch.cuda.Stream()
-    torch.cuda.set_stream(stream)  # a backward pass runs in the stream of its forward pass, which must be the captured one
+    torch.cuda.set_stream(stream)  # a backward pass runs in the stream of its forward pass: the captured one
     for name, dtype, calls in cases(sys.argv[1]):
         if wanted not in name:
             continue

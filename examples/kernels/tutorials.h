@@ -120,8 +120,8 @@ void norm_forward(k::In<T, 2> x, k::In<T, 1> weight, k::In<T, 1> bias, k::Out<T,
   factors(row) = factor;
 }
 
-/// A program takes rows in turns, makes their dx, and adds up what they give to dw and db; at its end it adds that to one
-/// of a few buffers, when it has the buffer's lock. (Triton's programs have a row each, and take the lock for it.)
+/// A program takes rows in turns, makes their dx, and adds up what they give to dw and db; at its end it adds that to
+/// one of a few buffers, when it has the buffer's lock. (Triton's programs have a row each, and take the lock for it.)
 template <class T>
 void norm_backward(k::In<T, 2> x, k::In<T, 1> weight, k::In<float, 1> means, k::In<float, 1> factors, k::In<T, 2> g,
                    k::Out<T, 2> dx, k::InOut<int32_t, 1> lock, k::InOut<float, 2> dw, k::InOut<float, 2> db) {

@@ -82,7 +82,8 @@ Tutorial dropout() {
 constexpr int norm_buffers = 128;
 
 Tutorial norm(int rows, int columns) {
-  Tutorial out{fmt::format("layer norm {} x {}", rows, columns), "float16", {}, ::tutorials::norm_of<f16>(norm_buffers), {}};
+  Tutorial out{
+      fmt::format("layer norm {} x {}", rows, columns), "float16", {}, ::tutorials::norm_of<f16>(norm_buffers), {}};
   out.inputs = {drawn({rows, columns}, float16, 1), drawn({columns}, float16, 2), drawn({columns}, float16, 3)};
   out.programs = {::tutorials::norm_forward_kernel<f16>().program(out.inputs[0], out.inputs[1], out.inputs[2])};
   return out;

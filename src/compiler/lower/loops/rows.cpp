@@ -169,8 +169,9 @@ Lowered RowLowering::run() {
 }
 
 /// Returns the reduction order: results have equal bits if it is equal. The lanes of a row are combined by a tree as
-/// wide as a tile, and the tiles of a step have one frame. Columns have an order for each number of warps and of elements that
-/// a warp loads at once, and others in panels, for each number of rows that are added up before they join the sums.
+/// wide as a tile, and the tiles of a step have one frame. Columns have an order for each number of warps and of
+/// elements that a warp loads at once, and others in panels, for each number of rows that are added up before they join
+/// the sums.
 int64_t RowLowering::reduction_order() const {
   if (!group_.has_reduction()) return 0;
   const int64_t sharers = schedule_.sharers();

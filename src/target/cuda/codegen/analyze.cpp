@@ -73,7 +73,8 @@ bool moves_elements(const kernel::Kernel& kernel, const kernel::Inst& inst) {
     case Op::lanes:
     case Op::histogram:
     case Op::dot: return true;
-    case Op::reduce: return kernel.types[static_cast<size_t>(inst.args[0])].rank() > 1 || !kernel::is_basic(kernel, inst);
+    case Op::reduce:
+      return kernel.types[static_cast<size_t>(inst.args[0])].rank() > 1 || !kernel::is_basic(kernel, inst);
     case Op::broadcast: return !kernel::is_basic(kernel, inst);
     default: return false;
   }
@@ -192,10 +193,10 @@ int Renderer::min_blocks() const {
   return walks() && threads_ > 32 ? std::max(1, (walks_long_rows() ? 512 : 256) / threads_) : 0;
 }
 
-/// Chooses the threads of a kernel that is not basic by its largest tile. Where elements move between threads, and where
-/// none do, threads have few each. Where rows are only reduced, fewer threads with more elements each exchange less
-/// between warps, and more rows are in flight at once: on an H200, softmax of 4096 x 8192 took 0.120 ms with 8 elements
-/// of float32 a thread.
+/// Chooses the threads of a kernel that is not basic by its largest tile. Where elements move between threads, and
+/// where none do, threads have few each. Where rows are only reduced, fewer threads with more elements each exchange
+/// less between warps, and more rows are in flight at once: on an H200, softmax of 4096 x 8192 took 0.120 ms with 8
+/// elements of float32 a thread.
 void Renderer::choose_general_threads() {
   constexpr int few_loads = 3;
   const int64_t elements_of_thread = !lines_ || moves_ ? 8 : loads_ <= few_loads ? 32 : 16;

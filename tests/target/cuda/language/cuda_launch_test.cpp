@@ -54,6 +54,33 @@ std::string refusal(const kernel::LaunchOptions& launch) {
 
 }  // namespace
 
+TEST_CASE("threads by rule: fewer where rows are reduced, 8 elements each where none are or where elements move") {
+  const auto threads = [](const char* name, int64_t columns, auto body) {
+    const k::Program program =
+        k::trace(name,
+                 {{k::Use::in, float32, {64, columns}},
+                  {k::Use::in, float32, {64, columns}},
+                  {k::Use::out, float32, {64, columns}}},
+                 {64}, [&](std::span<const k::AnyRef> r) {
+                   const k::In<float, 2> x(r[0]), y(r[1]);
+                   const k::Out<float, 2> z(r[2]);
+                   const auto row = k::program_id(0);
+                   body(x(row, k::all).load(), y(row, k::all), [&](const auto& v) { z(row, k::all) = v; });
+                 });
+    return cuda::render(program.data().kernel, "k", {}, {}).threads;
+  };
+  const auto reduced = [](const auto& v, const auto&, const auto& put) { put(v - k::max(v, 0)); };
+  const auto alone = [](const auto& v, const auto& w, const auto& put) { put(v * w.load()); };
+  const auto scanned = [](const auto& v, const auto&, const auto& put) { put(v - k::max(k::cumsum(v, 0), 0)); };
+  const auto of_many = [](const auto& v, const auto& w, const auto& put) {
+    put(v * w.load() - k::max(v, 0) + w.load() + w.load());
+  };
+  CHECK(threads("reduced", 8192, reduced) == 256);
+  CHECK(threads("of_many", 8192, of_many) == 512);
+  CHECK(threads("alone", 2048, alone) == 256);
+  CHECK(threads("scanned", 2048, scanned) == 256);
+}
+
 TEST_CASE("launch options: warps, stages and registers are those that are asked for") {
   for (const int warps : {1, 2, 4, 8, 16}) CHECK(rendered({.warps = warps}).threads == 32 * warps);
   CHECK(rendered({.warps = 4}, h100_features).threads >= 128);

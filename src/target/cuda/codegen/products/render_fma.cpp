@@ -25,8 +25,8 @@ static std::string bytes_of(const Operand& x, const std::string& line, const std
                         : fmt::format("({}) * {} + ({}) * 4", k, x.chunks() * 16, line);
 }
 
-/// Returns the statement that reads all lines of a thread, at `from`, into `to`: step `k`, and the three behind it where
-/// they follow each other in memory.
+/// Returns the statement that reads all lines of a thread, at `from`, into `to`: step `k`, and the three behind it
+/// where they follow each other in memory.
 static std::string read(const Operand& x, const std::string& from, const std::string& to, const Lines& lines) {
   const std::string at = fmt::format("{} + ({})", from, bytes_of(x, lines.step, "k"));
   if (x.depth_inside)
@@ -43,9 +43,9 @@ static std::string read(const Operand& x, const std::string& from, const std::st
 /// thread has two rows and two columns of each. Each sum takes the steps along k in their order.
 ///
 /// Sixteen steps are unrolled: the assembler reads ahead within them. With 32 a product of 64 sums a thread is slower
-/// (4096³ in slices of 32 on an H200: 35.8 TFLOP/s in place of 39.4), probably for the size of its code. Addresses begin
-/// at a number that the compiler cannot take apart, and go on by constants, which instructions hold: NVRTC adds the
-/// constant to the thread's part otherwise, and both to the stage's at each load.
+/// (4096³ in slices of 32 on an H200: 35.8 TFLOP/s in place of 39.4), probably for the size of its code. Addresses
+/// begin at a number that the compiler cannot take apart, and go on by constants, which instructions hold: NVRTC adds
+/// the constant to the thread's part otherwise, and both to the stage's at each load.
 void Renderer::product_by_fma(const Product& p) {
   const Value result = p.result();
   each(result, at(p.start()));

@@ -2,6 +2,7 @@
 """Writes tests/mlx/golden: MLX's results, which the tests of tests/mlx hold Weft to without MLX being there.
 
     pip install mlx==0.32.4 && scripts/mlx_golden.py    # writes all files
+    scripts/mlx_golden.py quantized                     # writes one file
     scripts/mlx_golden.py --show exp/float32            # prints cases whose name contains a text
 
 What is computed stands in tests/mlx/generate. A second run on one machine writes the same bytes; on another, MLX's
@@ -45,7 +46,7 @@ def show(text):
                 print("  throws", case["throws"], "-", case["message"])
 
 
-def generate():
+def generate(wanted):
     sys.path.insert(0, str(ROOT))
     import mlx.core as mx
 
@@ -57,6 +58,8 @@ def generate():
 
     (ROOT / "golden").mkdir(exist_ok=True)
     for name, modules in FILES.items():
+        if wanted and name not in wanted:
+            continue
         store = Store()
         for module in modules:
             module.generate(store)
@@ -69,5 +72,6 @@ def generate():
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("--show", metavar="TEXT", help="print the cases whose name contains TEXT")
-    text = arguments.parse_args().show
-    show(text) if text else generate()
+    arguments.add_argument("files", nargs="*", metavar="FILE", help="the files to write, without .npz; all by default")
+    given = arguments.parse_args()
+    show(given.show) if given.show else generate(given.files)

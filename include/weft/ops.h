@@ -7,6 +7,7 @@
 #include "weft/ops/layout.h"
 #include "weft/ops/matmul.h"
 #include "weft/ops/ordering.h"
+#include "weft/ops/quantized.h"
 #include "weft/ops/reductions.h"
 #include "weft/ops/shape.h"
 

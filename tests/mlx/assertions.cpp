@@ -12,8 +12,8 @@
 
 namespace weft::test {
 
-void check_assertions(const std::string& subject, const std::vector<Assertion>& assertions) {
-  Golden golden("assertions");
+void check_assertions(const std::string& subject, const std::vector<Assertion>& assertions, const std::string& file) {
+  Golden golden(file);
   std::map<std::string, const Case*> cases;
   for (const Case& c : golden.cases())
     if (c.name.starts_with(subject + "/")) cases[c.name.substr(subject.size() + 1)] = &c;

@@ -255,6 +255,25 @@ static_assert(requires(array a, Arrays v, StreamOrDevice s, int i, size_t n, dou
   are<array>(gather_mm(a, a), gather_mm(a, a, o), gather_mm(a, a, o, o), gather_mm(a, a, o, o, yes),
              gather_mm(a, a, o, o, yes, s));
   are<array>(segmented_mm(a, a, a), segmented_mm(a, a, a, s));
+  are<std::vector<array>>(quantize(a), quantize(a, i), quantize(a, i, i), quantize(a, i, i, text),
+                          quantize(a, i, i, text, o), quantize(a, i, i, text, o, s));
+  are<array>(dequantize(a, a), dequantize(a, a, o), dequantize(a, a, o, i), dequantize(a, a, o, i, i),
+             dequantize(a, a, o, i, i, text), dequantize(a, a, o, i, i, text, o), dequantize(a, a, o, i, i, text, o, t),
+             dequantize(a, a, o, i, i, text, o, t, s));
+  are<array>(quantized_matmul(a, a, a), quantized_matmul(a, a, a, o), quantized_matmul(a, a, a, o, yes),
+             quantized_matmul(a, a, a, o, yes, i), quantized_matmul(a, a, a, o, yes, i, i),
+             quantized_matmul(a, a, a, o, yes, i, i, text), quantized_matmul(a, a, a, o, yes, i, i, text, s));
+  are<array>(qqmm(a, a), qqmm(a, a, o), qqmm(a, a, o, i), qqmm(a, a, o, i, i), qqmm(a, a, o, i, i, text),
+             qqmm(a, a, o, i, i, text, o), qqmm(a, a, o, i, i, text, o, o), qqmm(a, a, o, i, i, text, o, o, s));
+  are<array>(gather_qmm(a, a, a), gather_qmm(a, a, a, o), gather_qmm(a, a, a, o, o), gather_qmm(a, a, a, o, o, o),
+             gather_qmm(a, a, a, o, o, o, yes), gather_qmm(a, a, a, o, o, o, yes, i),
+             gather_qmm(a, a, a, o, o, o, yes, i, i), gather_qmm(a, a, a, o, o, o, yes, i, i, text),
+             gather_qmm(a, a, a, o, o, o, yes, i, i, text, o), gather_qmm(a, a, a, o, o, o, yes, i, i, text, o, yes),
+             gather_qmm(a, a, a, o, o, o, yes, i, i, text, o, yes, s));
+  are<array>(gather_qqmm(a, a), gather_qqmm(a, a, o), gather_qqmm(a, a, o, o), gather_qqmm(a, a, o, o, o),
+             gather_qqmm(a, a, o, o, o, i), gather_qqmm(a, a, o, o, o, i, i), gather_qqmm(a, a, o, o, o, i, i, text),
+             gather_qqmm(a, a, o, o, o, i, i, text, o), gather_qqmm(a, a, o, o, o, i, i, text, o, o),
+             gather_qqmm(a, a, o, o, o, i, i, text, o, o, yes), gather_qqmm(a, a, o, o, o, i, i, text, o, o, yes, s));
   are<array>(diagonal(a), diagonal(a, i), diagonal(a, i, i), diagonal(a, i, i, i), diagonal(a, i, i, i, s));
   are<array>(diag(a), diag(a, i), diag(a, i, s));
   are<array>(trace(a, i, i, i, t), trace(a, i, i, i, t, s), trace(a, i, i, i), trace(a, i, i, i, s), trace(a),

@@ -66,7 +66,7 @@ PUBLIC = {
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
     "graph_utils.h": "array", "kernel_function.h": "array", "kernel_tuning.h": "array",
     **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
-                                             "layout", "matmul", "ordering", "reductions",
+                                             "layout", "matmul", "ordering", "quantized", "reductions",
                                               "shape")},
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms", "profile.h": "transforms",
     "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",

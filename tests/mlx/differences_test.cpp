@@ -99,6 +99,18 @@ const Behaviours real_values = {
        for (Dtype t : {float16, bfloat16, float32})
          CHECK(std::isnan(numbers(cummax(astype(floats({1, nan, 3}), t), 0))[2]));
      }},
+    {"dequantize-half",
+     [] {
+       // 0.3 · 77 - 23 of bfloat16: the product 23.172 rounds to 23.125.
+       const array codes = full({1, 16}, array(77 * 0x01010101, uint32));
+       const array scale = full({1, 1}, array(0.3f, bfloat16)), bias = full({1, 1}, array(-23.0f, bfloat16));
+       const float exact = scale.item<bfloat16_t>() * 77.0f - 23.0f;
+       CHECK(numbers(dequantize(codes, scale, bias, 64, 8))[0] == numbers(array(exact, bfloat16))[0]);
+       eval(scale);  // the steps of one program are fused, and rounded once
+       const array product = scale * array(77.0f, bfloat16);
+       eval(product);
+       CHECK(numbers(product + bias)[0] == 0.125f);
+     }},
     {"half-quotient",
      [] { CHECK(floor_divide(astype(floats({1}), bfloat16), astype(floats({0.1f}), bfloat16)).item<float>() == 9); }},
     {"logsumexp-unsigned",
@@ -361,7 +373,7 @@ TEST_CASE("differences from MLX: the page, its tests and the lists name the same
 
 TEST_CASE("differences from MLX: each listed pattern meets a case") {
   std::vector<std::string> titles;
-  for (const char* file : {"operators", "assertions", "mistakes"}) {
+  for (const char* file : {"operators", "assertions", "mistakes", "quantized"}) {
     const Golden golden(file);
     for (const Case& c : golden.cases()) titles.push_back(c.title());
   }

@@ -21,8 +21,8 @@ void append(Arrays& out, const Arrays& more) { out.insert(out.end(), more.begin(
 
 std::optional<array> biases_of(const Arrays& q) { return q.size() > 2 ? std::optional(q[2]) : none; }
 
-array numbers_of(const Arrays& q, const std::string& mode, std::optional<int> group = none,
-                 std::optional<int> bits = none, std::optional<Dtype> dtype = none) {
+array dequantized(const Arrays& q, const std::string& mode, std::optional<int> group = none,
+                  std::optional<int> bits = none, std::optional<Dtype> dtype = none) {
   return dequantize(q[0], q[1], biases_of(q), group, bits, mode, none, dtype);
 }
 
@@ -75,11 +75,11 @@ const std::vector<Assertion> numbers = {
      [](const Arrays& in) {
        Arrays out;
        for (const Dtype t : floats)
-         for (const int b : affine_bits) out.push_back(numbers_of(quantize(astype(in[0], t), 64, b), "affine", 64, b));
-       for (const std::string& m : float_modes) out.push_back(numbers_of(quantize(in[0], none, none, m), m));
+         for (const int b : affine_bits) out.push_back(dequantized(quantize(astype(in[0], t), 64, b), "affine", 64, b));
+       for (const std::string& m : float_modes) out.push_back(dequantized(quantize(in[0], none, none, m), m));
        for (const std::string& m : float_modes)
-         out.push_back(numbers_of(quantize(in[0], none, none, m), m, none, none, float32));
-       out.push_back(numbers_of(quantize(in[0]), "affine", none, none, bfloat16));
+         out.push_back(dequantized(quantize(in[0], none, none, m), m, none, none, float32));
+       out.push_back(dequantized(quantize(in[0]), "affine", none, none, bfloat16));
        const array g(700.0f);
        const Arrays q = quantize(in[0], none, none, "nvfp4", g);
        out.push_back(dequantize(q[0], q[1], none, none, none, "nvfp4", g, float32));
@@ -171,7 +171,7 @@ TEST_CASE("qqmm is the product of what both sides' codes stand for; its derivati
   for (const std::string mode : {"nvfp4", "mxfp8"}) {
     CAPTURE(mode);
     const Arrays qx = quantize(x, none, none, mode), qw = quantize(w, none, none, mode);
-    const array left = numbers_of(qx, mode, none, none, float32), right = numbers_of(qw, mode, none, none, float32);
+    const array left = dequantized(qx, mode, none, none, float32), right = dequantized(qw, mode, none, none, float32);
     const array expected = matmul(left, transpose(right));
     CHECK(allclose(qqmm(x, w, none, none, none, mode), expected, 1e-5, 1e-5).item<bool>());
     CHECK(allclose(qqmm(x, qw[0], qw[1], none, none, mode), expected, 1e-5, 1e-5).item<bool>());
@@ -192,7 +192,7 @@ TEST_CASE("a product unpacks weights as it reads them: no matrix of their number
   constexpr int n = 1024, k = 2048;
   const array x = random::normal({4, k}, float32, 0, 1, random::key(1));
   for (const std::string& mode : all_modes)
-    for (const int bits : mode == "affine" ? std::vector{3, 4, 8} : std::vector{mode == "mxfp8" ? 8 : 4}) {
+    for (const int bits : mode == "affine" ? std::vector{1, 2, 3, 4, 5, 6, 8} : std::vector{mode == "mxfp8" ? 8 : 4}) {
       CAPTURE(mode);
       CAPTURE(bits);
       const Arrays q = quantize(random::normal({n, k}, float32, 0, 1, random::key(2)), none, bits, mode);

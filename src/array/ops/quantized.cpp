@@ -1,7 +1,10 @@
 // weft/ops/quantized.h. Everything is made of other operations, so that a program fuses the unpacking of weights into
 // the product that reads them, and derivatives and vmap follow.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "array/op_support.h"
 #include "base/error.h"
@@ -90,49 +93,53 @@ array to_elements(const array& of_groups, const Form& f, StreamOrDevice s) {
   return join_last(broadcast_to(expand_dims(of_groups, -1, s), shape, s), s);
 }
 
-/// Packs codes [..., k] of uint32 into words. Widths that divide 32 lie in a word each; of others, 32 codes are a block
-/// of `bits` words, and each word takes what it holds of all of them.
-array pack(const array& codes, int bits, StreamOrDevice s) {
-  const int in_word = word_bits / bits;
-  if (word_bits % bits == 0) {
-    std::vector<uint32_t> shifts;
-    for (int k = 0; k < in_word; ++k) shifts.push_back(static_cast<uint32_t>(k * bits));
-    return sum(left_shift(split_last(codes, in_word, s), constants(shifts, {in_word}), s), -1, false, s);
-  }
-  std::vector<uint32_t> left, right;  // shifts by 32 leave nothing
-  for (int word = 0; word < bits; ++word)
-    for (int k = 0; k < word_bits; ++k) {
-      const int at = k * bits - word * word_bits;
-      left.push_back(static_cast<uint32_t>(at >= 0 && at < word_bits ? at : word_bits));
-      right.push_back(static_cast<uint32_t>(at < 0 && at > -bits ? -at : word_bits));
+/// The fewest codes of a width that fill whole words, and by word and code how far a code lies above the word's lowest
+/// bit, or below it. 32 where it does not: shifts by 32 leave nothing.
+struct Block {
+  int codes, words;
+  std::vector<uint32_t> above, below;
+};
+
+Block block_of(int bits) {
+  const int codes = word_bits / std::gcd(bits, word_bits), words = codes * bits / word_bits;
+  Block out{codes, words, {}, {}};
+  for (int w = 0; w < words; ++w)
+    for (int k = 0; k < codes; ++k) {
+      const int at = k * bits - w * word_bits;
+      out.above.push_back(static_cast<uint32_t>(at >= 0 && at < word_bits ? at : word_bits));
+      out.below.push_back(static_cast<uint32_t>(at < 0 && at > -bits ? -at : word_bits));
     }
-  const array block = expand_dims(split_last(codes, word_bits, s), -2, s);
-  const array parts = bitwise_or(left_shift(block, constants(left, {bits, word_bits}), s),
-                                 right_shift(block, constants(right, {bits, word_bits}), s), s);
+  return out;
+}
+
+/// Packs codes [..., k] of uint32 into words.
+array pack(const array& codes, int bits, StreamOrDevice s) {
+  const Block b = block_of(bits);
+  const array each = expand_dims(split_last(codes, b.codes, s), -2, s);
+  array parts = left_shift(each, constants(b.above, {b.words, b.codes}), s);
+  if (b.words > 1) parts = bitwise_or(parts, right_shift(each, constants(b.below, {b.words, b.codes}), s), s);
   return join_last(sum(parts, -1, false, s), s);
 }
 
-/// Returns the codes [..., k] of words, as uint32.
+/// Returns the codes [..., k] of words, as uint32. Widths that do not divide 32 look at each word of a block: no word
+/// is read at an index that is computed, so that a product can unpack them.
 array unpack(const array& words, int bits, StreamOrDevice s) {
-  const array mask = word((1U << bits) - 1);
-  if (word_bits % bits == 0) {
-    const int in_word = word_bits / bits;
-    std::vector<uint32_t> shifts;
-    for (int k = 0; k < in_word; ++k) shifts.push_back(static_cast<uint32_t>(k * bits));
-    return join_last(bitwise_and(right_shift(expand_dims(words, -1, s), constants(shifts, {in_word}), s), mask, s), s);
+  const Block b = block_of(bits);
+  const array block = split_last(words, b.words, s), above = constants(b.above, {b.words, b.codes}),
+              below = constants(b.below, {b.words, b.codes});
+  std::optional<array> all;
+  for (int w = 0; w < b.words; ++w) {
+    const auto of_word = [&](const array& table) {
+      return reshape(slice(table, {w, 0}, {w + 1, b.codes}, s), {b.codes}, s);
+    };
+    Shape from(block.ndim(), 0), to = block.shape();
+    from.back() = w, to.back() = w + 1;
+    const array word = slice(block, from, to, s);
+    array part = right_shift(word, of_word(above), s);
+    if (b.words > 1) part = bitwise_or(part, left_shift(word, of_word(below), s), s);
+    all = all ? bitwise_or(*all, part, s) : part;
   }
-  std::vector<uint32_t> low, shift, high, back;
-  for (int k = 0; k < word_bits; ++k) {
-    const int word = k * bits / word_bits, at = k * bits % word_bits;
-    low.push_back(static_cast<uint32_t>(word)), shift.push_back(static_cast<uint32_t>(at));
-    high.push_back(static_cast<uint32_t>(std::min(word + 1, bits - 1)));
-    back.push_back(static_cast<uint32_t>(at + bits > word_bits ? word_bits - at : word_bits));
-  }
-  const array block = split_last(words, bits, s);
-  const auto of = [&](const std::vector<uint32_t>& index) { return take(block, constants(index, {word_bits}), -1, s); };
-  const array joined = bitwise_or(right_shift(of(low), constants(shift, {word_bits}), s),
-                                  left_shift(of(high), constants(back, {word_bits}), s), s);
-  return join_last(bitwise_and(joined, mask, s), s);
+  return join_last(bitwise_and(*all, word((1U << bits) - 1), s), s);
 }
 
 /// Returns the E2M1 codes of float32 numbers: of the nearest, towards zero of two; numbers that become 0 lose their
@@ -146,12 +153,30 @@ array to_e2m1(const array& v, StreamOrDevice s) {
   return add(code, left_shift(astype(below, uint32, s), word(3), s), s);
 }
 
-/// Returns the numbers of E2M1 codes as float32: a float16 has the same fields with an exponent that is 14 less.
-array from_e2m1(const array& codes, StreamOrDevice s) {
-  const array low = left_shift(bitwise_and(codes, word(7), s), word(9), s),
-              sign = left_shift(right_shift(codes, word(3), s), word(15), s);
-  const array half = view(astype(bitwise_or(low, sign, s), uint16, s), float16, s);
-  return multiply(astype(half, float32, s), array(16384.0f), s);
+/// Returns ±n as float32, for the sign bit `sign` of codes and whole numbers n of uint32.
+array with_signs(const array& n, const array& codes, uint32_t sign, StreamOrDevice s) {
+  const array one(1, int32), two(2, int32);
+  const array shift = word(static_cast<uint32_t>(std::countr_zero(sign)) - 1);
+  const array factor = subtract(one, bitwise_and(astype(right_shift(codes, shift, s), int32, s), two, s), s);
+  return astype(multiply(astype(n, int32, s), factor, s), float32, s);
+}
+
+/// Returns twice the numbers of E2M1 codes as float32: 0, 1, 2, 3, 4, 6, 8, 12 stand in a word. No table lies in memory
+/// and no bits become floats, so that a product computes it as it loads the codes.
+array twice_e2m1(const array& codes, StreamOrDevice s) {
+  const array at = left_shift(bitwise_and(codes, word(7), s), word(2), s);
+  return with_signs(bitwise_and(right_shift(word(0xc8643210), at, s), word(15), s), codes, 8, s);
+}
+
+/// Returns the numbers of E4M3 codes times 2^10 as float32: 8 + fraction, shifted by the exponent, or twice the
+/// fraction where that is 0. 0x7f is NaN.
+array scaled_e4m3(const array& codes, StreamOrDevice s) {
+  const array exponent = bitwise_and(right_shift(codes, word(3), s), word(15), s),
+              fraction = bitwise_and(codes, word(7), s);
+  const array n = where(equal(exponent, word(0), s), add(fraction, fraction, s),
+                        left_shift(add(fraction, word(8), s), exponent, s), s);
+  const array number = with_signs(n, codes, 128, s), nan(std::numeric_limits<float>::quiet_NaN());
+  return where(equal(bitwise_and(codes, word(127), s), word(127), s), nan, number, s);
 }
 
 /// Returns 2^(e - 127) of exponents [..., groups] of uint8; 2^-127 is subnormal.
@@ -162,8 +187,7 @@ array power_of_two(const array& exponent, StreamOrDevice s) {
 }
 
 /// Returns what scales of 8-bit modes stand for, as float32.
-array numbers_of_scales(const array& scales, const Form& f, const std::optional<array>& global_scale,
-                        StreamOrDevice s) {
+array scale_values(const array& scales, const Form& f, const std::optional<array>& global_scale, StreamOrDevice s) {
   if (f.mode->scaled == Scaled::by_power_of_two) return power_of_two(scales, s);
   const array number = from_fp8(scales, float32, s);
   if (!global_scale) return number;
@@ -207,7 +231,9 @@ std::vector<array> quantize_affine(const array& w, const Form& f, StreamOrDevice
 std::vector<array> quantize_floats(const array& w, const Form& f, const std::optional<array>& global_scale,
                                    StreamOrDevice s) {
   const array groups = split_last(astype(w, float32, s), f.group, s), largest = max(abs(groups, s), -1, false, s);
+  // MLX computes it in the matrix's dtype: in float16 it may be 0.
   array ratio = divide(largest, array(static_cast<float>(f.bits == 4 ? largest_e2m1 : largest_e4m3)), s);
+  if (f.mode->scaled == Scaled::by_power_of_two) ratio = astype(astype(ratio, w.dtype(), s), float32, s);
   array scales = ratio;
   if (f.mode->scaled == Scaled::by_power_of_two) scales = exponent_above(ratio, s);
   else {
@@ -216,7 +242,7 @@ std::vector<array> quantize_floats(const array& w, const Form& f, const std::opt
           ratio, divide(array(static_cast<float>(largest_e2m1 * largest_e4m3)), reshape(*global_scale, {}, s), s), s);
     scales = to_fp8(ratio, s);
   }
-  const array scale = numbers_of_scales(scales, f, global_scale, s), none = equal(scale, array(0.0f), s);
+  const array scale = scale_values(scales, f, global_scale, s), none = equal(scale, array(0.0f), s);
   const auto each = [&](const array& v) { return expand_dims(v, -1, s); };
   const array v = where(each(none), array(0.0f), divide(groups, each(where(none, array(1.0f), scale, s)), s), s);
   const array code = f.bits == 4 ? to_e2m1(v, s) : astype(to_fp8(v, s), uint32, s);
@@ -244,16 +270,17 @@ void check_codes(const Form& f, const array& w, const array& scales, const std::
 }
 
 /// Returns the numbers of codes, in the dtype that they are computed in.
-array numbers_of(const Form& f, const array& w, const array& scales, const std::optional<array>& biases,
-                 const std::optional<array>& global_scale, StreamOrDevice s) {
+array dequantized(const Form& f, const array& w, const array& scales, const std::optional<array>& biases,
+                  const std::optional<array>& global_scale, StreamOrDevice s) {
   const array codes = unpack(w, f.bits, s);
   if (f.affine()) {
     const Dtype exact = detail::accumulator(promote_types(scales.dtype(), biases->dtype()));
     const auto of_elements = [&](const array& v) { return to_elements(astype(v, exact, s), f, s); };
     return add(multiply(of_elements(scales), astype(codes, exact, s), s), of_elements(*biases), s);
   }
-  const array number = f.bits == 4 ? from_e2m1(codes, s) : from_fp8(astype(codes, uint8, s), float32, s);
-  return multiply(number, to_elements(numbers_of_scales(scales, f, global_scale, s), f, s), s);
+  const array number = f.bits == 4 ? twice_e2m1(codes, s) : scaled_e4m3(codes, s);
+  const array scale = multiply(scale_values(scales, f, global_scale, s), array(f.bits == 4 ? 0.5f : 0x1p-10f), s);
+  return multiply(number, to_elements(scale, f, s), s);
 }
 
 /// Returns the dtype of a product with a quantised matrix.
@@ -281,7 +308,7 @@ array product(const array& x, const array& numbers, Dtype dtype, bool transpose,
 /// Returns what quantising leaves of numbers, in their dtype, with the derivative of the numbers themselves.
 array rounded(const Form& f, const array& v, const std::optional<array>& global_scale, StreamOrDevice s) {
   const std::vector<array> q = quantize_floats(stop_gradient(v, s), f, global_scale, s);
-  const array near = astype(numbers_of(f, q[0], q[1], std::nullopt, global_scale, s), v.dtype(), s);
+  const array near = astype(dequantized(f, q[0], q[1], std::nullopt, global_scale, s), v.dtype(), s);
   return add(stop_gradient(near, s), subtract(v, stop_gradient(v, s), s), s);
 }
 
@@ -303,7 +330,7 @@ std::pair<array, array> both_sides(const Form& f, const array& x, const array& w
   if (scales) {
     check_codes(f, w, *scales, std::nullopt);
     check_product(f, x, w, true);
-    return {left, astype(numbers_of(f, w, *scales, std::nullopt, of_w, s), x.dtype(), s)};
+    return {left, astype(dequantized(f, w, *scales, std::nullopt, of_w, s), x.dtype(), s)};
   }
   check_unquantized(f, w);
   if (w.ndim() < 2 || w.shape(-1) != x.shape(-1))
@@ -334,7 +361,7 @@ array dequantize(const array& w, const array& scales, const std::optional<array>
   if (dtype && !is_float(*dtype))
     throw_invalid("dequantize", std::string("the result is of floats, not of ") + dtype_name(*dtype));
   const Dtype out = dtype.value_or(f.affine() ? scales.dtype() : bfloat16);
-  return astype(numbers_of(f, w, scales, biases, global_scale, s), out, s);
+  return astype(dequantized(f, w, scales, biases, global_scale, s), out, s);
 }
 
 array quantized_matmul(const array& x, const array& w, const array& scales, const std::optional<array>& biases,
@@ -344,7 +371,7 @@ array quantized_matmul(const array& x, const array& w, const array& scales, cons
   const Form f = form_of("quantized_matmul", group_size, bits, mode);
   check_codes(f, w, scales, biases);
   check_product(f, x, w, transpose);
-  return product(x, numbers_of(f, w, scales, biases, std::nullopt, s), dtype_of_product(f, x, scales), transpose, s);
+  return product(x, dequantized(f, w, scales, biases, std::nullopt, s), dtype_of_product(f, x, scales), transpose, s);
 }
 
 array qqmm(const array& x, const array& w, const std::optional<array>& w_scales, std::optional<int> group_size,
@@ -366,7 +393,7 @@ array gather_qmm(const array& x, const array& w, const array& scales, const std:
   check_codes(f, w, scales, biases);
   check_product(f, x, w, transpose);
   const Dtype dtype = dtype_of_product(f, x, scales);
-  const array matrix = astype(numbers_of(f, w, scales, biases, global_scale, s), dtype, s);
+  const array matrix = astype(dequantized(f, w, scales, biases, global_scale, s), dtype, s);
   return gather_mm(astype(x, dtype, s), transpose ? swapaxes(matrix, -1, -2, s) : matrix, std::move(lhs_indices),
                    std::move(rhs_indices), sorted_indices, s);
 }

@@ -49,11 +49,15 @@ MatmulExtents extents_of(const Ir& ir, NodeId dot) {
           2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
 }
 
+/// Returns whether an operand takes more than twice the bytes of what it is made from: codes of few bits.
+bool is_packed(const std::optional<ComputedOperand>& x) { return x && 2 * x->read < x->stored; }
+
 }  // namespace
 
 /// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
 /// code computes with the least, whichever is predicted to be faster. Generated code also computes operands as it loads
-/// them, where that is faster than to store them first, and always where there is no library to choose. A sum of an
+/// them, where that is faster than to store them first, and always where there is no library to choose, or where an
+/// operand would take more than twice the memory of what it is made from. A sum of an
 /// operand rides on the matmul where the machine has it at little cost; sums of the result are computed in the
 /// epilogue.
 DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
@@ -66,6 +70,7 @@ DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {
   if (!target_ || generated.sum >= 0) return generated;
   const DotRegion* const asked = library_region(all);
   const ComputedOperands computed{computed_operand(cx, dot, 0), computed_operand(cx, dot, 1)};
+  if (is_packed(computed[0]) || is_packed(computed[1])) return with_prologues(computed, std::move(generated));
   const std::optional<DotTimes> times = on_tensor_cores(dot) ? dot_times(generated, asked, computed) : std::nullopt;
   if (times ? times->computed < std::min(times->stored, times->library) : !asked)
     return with_prologues(computed, std::move(generated));

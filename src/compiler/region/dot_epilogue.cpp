@@ -16,7 +16,8 @@ using Kind = kernel::EpilogueStep::Kind;
 
 namespace {
 
-constexpr size_t most_reads = 8;      // buffers: the parameters of a kernel
+constexpr int64_t most_arrays = 8;    // that it reads: parameters of a kernel
+constexpr size_t most_reads = 24;     // and numbers, which eager code passes as well
 constexpr size_t most_computed = 24;  // values of operands: what is read elsewhere as well is computed twice
 
 /// Returns the constant that every element of a node equals, through movement.
@@ -153,7 +154,8 @@ bool EpilogueReads::add(NodeId id, const std::vector<Expr>& index) {
     const auto form = ix::affine(e, vars);
     return form && form->base.is_constant();
   };
-  if (nodes.size() > most_reads) return false;
+  const auto is_array = [&](NodeId read) { return volume(ir[read].type.shape) > 1; };
+  if (nodes.size() > most_reads || std::count_if(nodes.begin(), nodes.end(), is_array) > most_arrays) return false;
   if (std::all_of(index.begin(), index.end(), plain)) return true;
   if (is_leaf(ir, id) && plain(ix::linear(cx, index, strides[id]))) return true;
   return jumps && adds_with_jumps(id, index);

@@ -10,12 +10,12 @@ namespace weft::compiler {
 
 namespace {
 
-/// Basic operations of a prologue for each element that is loaded. In the block form an element is packed once and
-/// takes part in 240 multiply-adds, so that 16 operations are 3 % of the work. A program on tensor cores makes an
-/// element for 64 to 256 multiply-adds, of which they do 15 (H100) to 16 (A100) in the time of an operation on the
-/// vector units: 16 operations an element take as long as its multiply-adds, which is a matter of the bytes that they
-/// save (Grouper::region_of).
-constexpr double most_operations = 16;
+/// Basic operations of a prologue for each element that is loaded: enough to unpack floats of 8 bits and scale them. In
+/// the block form an element is packed once and takes part in 240 multiply-adds, so that 24 operations are 5 % of the
+/// work. A program on tensor cores makes an element for 64 to 256 multiply-adds, of which they do 15 (H100) to 16
+/// (A100) in the time of an operation on the vector units: 16 operations an element take as long as its multiply-adds,
+/// which is a matter of the bytes that they save (Grouper::region_of).
+constexpr double most_operations = 24;
 
 double bytes(const IrNode& n) {
   return static_cast<double>(volume(n.type.shape)) * static_cast<double>(n.type.dtype.size());
@@ -95,6 +95,14 @@ bool in_memory_anyway(const RegionContext& cx, const EpilogueReads& reads, NodeI
 
 }  // namespace
 
+/// Returns whether an array has a number for each of so many elements: codes of few bits share an integer. The scales
+/// of groups are fewer.
+static bool holds_elements(const IrNode& array, double elements) {
+  constexpr double bits = 8;
+  return is_integer(array.type.dtype) ? bits * bytes(array) >= elements
+                                      : 4 * static_cast<double>(volume(array.type.shape)) > elements;
+}
+
 std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId dot, size_t side) {
   const Ir& ir = cx.ir;
   const NodeId operand = ir[dot].inputs[side], base = operand_base(ir, cx.strides, cx.roots, operand);
@@ -110,10 +118,10 @@ std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId 
   out.elements = static_cast<double>(volume(n.type.shape)), out.stored = bytes(n);
   out.readers = static_cast<double>(cx.users[base].size());
   // Of the arrays of the operand's size none has its dtype: what is computed in the operand's own dtype stays in the
-  // kernel that makes it. Numbers of few bits share bytes.
+  // kernel that makes it.
   std::vector<NodeId> whole;
   for (const NodeId id : reads.nodes)
-    if (volume(ir[id].type.shape) * 4 > volume(n.type.shape)) whole.push_back(id);
+    if (holds_elements(ir[id], out.elements)) whole.push_back(id);
   const auto converts = [&](NodeId id) { return ir[id].type.dtype != n.type.dtype && in_memory_anyway(cx, reads, id); };
   // Each reader of the operand reads what it is made from, or it is made once, stored, and read by each.
   if (out.operations > most_operations || whole.empty() || !std::all_of(whole.begin(), whole.end(), converts) ||

@@ -13,7 +13,8 @@ FLOAT_MODES = ("mxfp4", "mxfp8", "nvfp4")
 def matrix(seed):
     """Rows of several kinds: of both signs, zeros, positive, negative, tiny, of one number."""
     w = normal(seed, 8, 256)
-    return mx.stack([w[0], mx.zeros(256), mx.abs(w[2]), -mx.abs(w[3]), w[4] * 1e-6, mx.full(256, 0.3), w[6] * 100, w[7]])
+    rows = [w[0], mx.zeros(256), mx.abs(w[2]), -mx.abs(w[3]), w[4] * 1e-6, mx.full(256, 0.3), w[6] * 100, w[7]]
+    return mx.stack(rows)
 
 
 def codes(case):

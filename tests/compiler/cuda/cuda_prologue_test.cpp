@@ -6,6 +6,7 @@
 #include "graph/build.h"
 #include "target/cuda/cuda.h"
 #include "target/cuda/driver/nvrtc.h"
+#include "weft/ops.h"
 
 using namespace weft;
 
@@ -30,5 +31,36 @@ TEST_CASE("matmuls of casts and of dequantised weights compile for a GPU") {
           {{{x, other, w, packed, scale}, {dot(cast(other, t), w, {1}, {0}), dot(x, scaled, {1}, {0})}}, {}, {}},
           target, policy);
       CHECK(program->stats().launches == (t == from ? 3 : 2));  // a product of two arrays of that dtype is stored
+    }
+}
+
+TEST_CASE("products of matrices in a few bits compile for a GPU as one kernel beside what makes their scales") {
+  if (!target::cuda::nvrtc_available()) {
+    MESSAGE("skipped: there is no NVRTC here");
+    return;
+  }
+  target::cuda::CudaTarget target(target::stated_machine("NVIDIA H100"), false);
+  compiler::Policy policy;
+  policy.libraries = false;
+  constexpr int64_t m = 64, n = 256, k = 512;
+  const auto given = [](Shape shape, Dtype t) { return array(graph::parameter({std::move(shape), t})); };
+  for (const Dtype t : {float32, bfloat16})
+    for (const auto& [mode, bits] :
+         {std::pair{"affine", 2}, {"affine", 3}, {"affine", 4}, {"mxfp4", 4}, {"nvfp4", 4}}) {
+      CAPTURE(mode);
+      CAPTURE(bits);
+      CAPTURE(std::string(dtype_name(t)));
+      const bool affine = std::string(mode) == "affine";
+      const int64_t groups = k / (affine ? 64 : std::string(mode) == "nvfp4" ? 16 : 32);
+      const array x = given({m, k}, t), w = given({n, k * bits / 32}, uint32),
+                  scales = given({n, groups}, affine ? t : uint8), biases = given({n, groups}, t);
+      const array y =
+          quantized_matmul(x, w, scales, affine ? std::optional(biases) : std::nullopt, true, std::nullopt, bits, mode);
+      compiler::Source source;
+      source.graph = {{x.value(), w.value(), scales.value(), biases.value()}, {y.value()}};
+      for (const auto& node : graph::topological(source.graph.outputs))
+        if (node->storage(0)) source.graph.inputs.push_back({node, 0});  // shifts
+      const auto program = compiler::build(source, target, policy);
+      CHECK(program->stats().launches == (affine && t == float32 ? 1 : 2));  // scales in float32 are made first
     }
 }

@@ -76,8 +76,14 @@ Value DotLowering::load_computed(const Side& side, const Piece& piece) {
   return v;
 }
 
+/// Returns what divides a scalar of the trace, as far as is known; 0 where the scalar is 0.
+static int64_t divisor_of(Value v) {
+  const k::Trace* const trace = k::Trace::of_thread();
+  return trace ? trace->known(v).divisor : 1;
+}
+
 /// Loads a tile of array `k` of a prologue in its compute dtype. A tile that is more than one long on an axis along
-/// which the array jumps is gathered.
+/// which the array jumps is gathered, unless it begins at a multiple of its length and jumps nowhere within.
 Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto& [row, depth, dims, axes, limits] = piece;
   const kernel::EpilogueOperand& x = side.prologue.steps.operands[k];
@@ -85,14 +91,30 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto stride = [&](Along a) { return a == Along::row ? x.m : x.n; };
   const auto jump = [&](Along a) { return a == Along::row ? x.m_jump : x.n_jump; };
   const auto first = [&](Along a) { return a == Along::row ? piece.row : piece.depth; };
-  Value at = b_.add(side.bases[k], b_.mul(row, b_.index(x.m)));
-  at = b_.add(at, b_.mul(depth, b_.index(x.n)));
+  const auto length = [&](Along a) {
+    const auto axis = std::find(piece.axes.begin(), piece.axes.end(), a);
+    return axis == piece.axes.end() ? int64_t{1} : dims[static_cast<size_t>(axis - piece.axes.begin())];
+  };
+  const auto begins_at = [&](Along a, int64_t multiple) { return divisor_of(first(a)) % multiple == 0; };
+  // Of a tile that begins at a whole period, where that begins and the rest of an index add up, and the rest is known.
+  const auto whole = [&](Along a) { return jump(a).period > 0 && length(a) > 1 && begins_at(a, jump(a).period); };
+  Value at = side.bases[k];
   bool gathers = false;
   for (const Along a : {Along::row, Along::depth}) {
-    const auto axis = std::find(piece.axes.begin(), piece.axes.end(), a);
-    const bool tiled = axis != piece.axes.end() && dims[static_cast<size_t>(axis - piece.axes.begin())] > 1;
-    if (jump(a).period > 0 && tiled) gathers = true;
-    else at = b_.add(at, jumped(first(a), jump(a)));
+    const kernel::Jump j = jump(a);
+    if (whole(a)) {
+      const int64_t each = j.period * stride(a) + j.by;
+      if (each != 0)
+        at = b_.add(at, b_.mul(b_.scalar(ScalarOp::floordiv, {first(a), b_.index(j.period)}), b_.index(each)));
+    } else {
+      at = b_.add(at, b_.mul(first(a), b_.index(stride(a))));
+    }
+    const bool within = j.period == 0 || length(a) == 1 || (j.period % length(a) == 0 && begins_at(a, length(a)));
+    if (within) {
+      if (!whole(a)) at = b_.add(at, jumped(first(a), j));
+    } else {
+      gathers = true;
+    }
   }
   if (!gathers) {
     std::vector<int64_t> strides;
@@ -103,9 +125,12 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     std::vector<int64_t> line(dims.size(), 1);
     line[axis] = dims[axis];
+    const Along a = axes[axis];
     const Value i = b_.broadcast(b_.reshape(b_.arange(dims[axis]), line), dims);
-    index = b_.add(index, b_.mul(i, b_.index(stride(axes[axis]))));
-    if (dims[axis] > 1) index = b_.add(index, jumped(b_.add(i, first(axes[axis])), jump(axes[axis])));
+    index = b_.add(index, b_.mul(i, b_.index(stride(a))));
+    const kernel::Jump j = jump(a);
+    const bool within = j.period == 0 || dims[axis] == 1 || (j.period % dims[axis] == 0 && begins_at(a, dims[axis]));
+    if (!within) index = b_.add(index, jumped(whole(a) ? i : b_.add(i, first(a)), j));
     if (limits[axis] == no_value) continue;
     const Value inside = b_.lt(i, b_.broadcast(limits[axis], dims));
     mask = mask == no_value ? inside : b_.scalar(ScalarOp::bit_and, {mask, inside});

@@ -11,5 +11,6 @@
 #include "weft/nn/norms.h"
 #include "weft/nn/positional.h"
 #include "weft/nn/precision.h"
+#include "weft/nn/quantized.h"
 #include "weft/nn/recurrent.h"
 #include "weft/nn/transformer.h"

@@ -56,14 +56,29 @@ bool fits_float8(const array& x, const array& weight) {
 }  // namespace
 
 array Linear::operator()(const array& x) const {
-  check_float("Linear", x, weight.value().shape(1));
-  array y = float8 && fits_float8(x, weight) ? fast::float8_linear(x, weight) : linear_matmul(x, weight);
+  check_float("Linear", x, quantized ? Dim(quantized->width()) : weight.value().shape(1));
+  array y = quantized                          ? quantized->times(x)
+            : float8 && fits_float8(x, weight) ? fast::float8_linear(x, weight)
+                                               : linear_matmul(x, weight);
   return bias ? y + astype(*bias, x.dtype()) : y;
 }
 
 std::string Linear::describe() const {
   const Shape& s = weight.value().shape();
-  return "Linear(" + number(s[1]) + ", " + number(s[0]) + (bias ? ")" : ", bias=false)");
+  return "Linear(" + number(quantized ? Dim(quantized->width()) : s[1]) + ", " + number(s[0]) +
+         (bias ? "" : ", bias=false") + (quantized ? quantized->describe() : "") + ")";
+}
+
+void Linear::check_quantization(const Quantization& how) const {
+  if (quantized) throw_invalid("Linear.quantize", "the layer is quantised");
+  if (how.input && how.mode != "nvfp4" && how.mode != "mxfp8")
+    throw_invalid("Linear.quantize", "inputs are quantised in modes nvfp4 and mxfp8, not in " + how.mode);
+  weft::quantize(weight, how.group_size, how.bits, how.mode);
+}
+
+void Linear::quantize(const Quantization& how) {
+  check_quantization(how);
+  quantized.emplace(*this, weight, how);
 }
 
 void use_float8(Module& module, bool on) {
@@ -109,17 +124,29 @@ Embedding::Embedding(Scope scope, int64_t count, int64_t width)
 array Embedding::operator()(const array& ids) const {
   if (!issubdtype(ids.dtype(), integer))
     throw_invalid("Embedding", "ids must be integers; they are " + std::string(dtype_name(ids.dtype())));
-  return take(weight, ids, 0);
+  return quantized ? quantized->rows(ids) : take(weight, ids, 0);
+}
+
+void Embedding::check_quantization(const Quantization& how) const {
+  if (quantized) throw_invalid("Embedding.quantize", "the layer is quantised");
+  if (how.input) throw_invalid("Embedding.quantize", "ids are no numbers to be quantised: leave `input` false");
+  weft::quantize(weight, how.group_size, how.bits, how.mode);
+}
+
+void Embedding::quantize(const Quantization& how) {
+  check_quantization(how);
+  quantized.emplace(*this, weight, how);
 }
 
 array Embedding::as_linear(const array& x) const {
-  check_float("Embedding.as_linear", x, weight.value().shape(1));
-  return linear_matmul(x, weight);
+  check_float("Embedding.as_linear", x, quantized ? Dim(quantized->width()) : weight.value().shape(1));
+  return quantized ? quantized->times(x) : linear_matmul(x, weight);
 }
 
 std::string Embedding::describe() const {
   const Shape& s = weight.value().shape();
-  return "Embedding(" + number(s[0]) + ", " + number(s[1]) + ")";
+  return "Embedding(" + number(s[0]) + ", " + number(quantized ? Dim(quantized->width()) : s[1]) +
+         (quantized ? quantized->describe() : "") + ")";
 }
 
 namespace {

@@ -94,6 +94,12 @@ void Parameter::set_dtype(Dtype dtype) {
   if (dtype != value_.dtype()) value_ = astype(value_, dtype);
 }
 
+void Parameter::become(array value, Role role) {
+  value_ = std::move(value);
+  role_ = role;
+  trainable = trainable && role == Role::learned;
+}
+
 Module::Module(Scope scope) : parent_(scope.parent), name_(std::move(scope.name)) {
   if (parent_) parent_->register_slot(name_, {nullptr, this});
 }

@@ -73,7 +73,7 @@ PUBLIC = {
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",
     "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
     **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module",
-                                         "norms", "positional", "precision", "recurrent",
+                                         "norms", "positional", "precision", "quantized", "recurrent",
                                      "activations", "transformer")}, "weft.h": "models",
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "weft/nn/module.h"
+#include "weft/nn/quantized.h"
 
 /// Layers that compute in the dtype of their input: float32 parameters are cast where they are used, so that bfloat16
 /// activations are mixed precision. Inputs that do not fit throw std::invalid_argument.
@@ -19,12 +21,17 @@ class WEFT_API Linear : public Layer {
   Linear(Scope scope, int64_t in, int64_t out, bool with_bias);
   array operator()(const array& x) const override;
   std::string describe() const override;
+  /// Replaces the weight by codes of a few bits, which are not learned. Throws what check_quantization does.
+  void quantize(const Quantization& how = {});
+  /// Throws std::invalid_argument where the weight cannot be quantised so, or has been.
+  void check_quantization(const Quantization& how) const;
 
-  Parameter weight;               ///< [out, in]
+  Parameter weight;               ///< [out, in]; quantised: the codes
   std::optional<Parameter> bias;  ///< [out]
   /// Whether products are computed by fast::float8_linear, forward and backward, where `in`, `out` and the number of
   /// rows of x are multiples of 16; others are in x's dtype.
   bool float8 = false;
+  std::optional<QuantizedWeight> quantized;  ///< set by quantize
 };
 
 /// Sets Linear::float8 of all linear layers in a module.
@@ -42,9 +49,47 @@ class WEFT_API Embedding : public Module {
   /// Returns x Wᵀ [..., count], the scores of all rows, for a head tied to the embedding.
   array as_linear(const array& x) const;
   std::string describe() const override;
+  /// Replaces the weight by codes of a few bits, as Linear::quantize does.
+  void quantize(const Quantization& how = {});
+  /// Throws std::invalid_argument where the weight cannot be quantised so, or has been.
+  void check_quantization(const Quantization& how) const;
 
-  Parameter weight;  ///< [count, width]
+  Parameter weight;                          ///< [count, width]; quantised: the codes
+  std::optional<QuantizedWeight> quantized;  ///< set by quantize
 };
+
+/// A linear layer that is quantised from the start, for files with codes.
+class WEFT_API QuantizedLinear : public Linear {
+ public:
+  QuantizedLinear(int64_t in, int64_t out, bool with_bias = true, const Quantization& how = {})
+      : QuantizedLinear(Scope{}, in, out, with_bias, how) {}
+  QuantizedLinear(Module& parent, std::string name, int64_t in, int64_t out, bool with_bias = true,
+                  const Quantization& how = {})
+      : QuantizedLinear(Scope{&parent, std::move(name)}, in, out, with_bias, how) {}
+  QuantizedLinear(Scope scope, int64_t in, int64_t out, bool with_bias, const Quantization& how)
+      : Linear(std::move(scope), in, out, with_bias) {
+    quantize(how);
+  }
+};
+
+/// An embedding that is quantised from the start.
+class WEFT_API QuantizedEmbedding : public Embedding {
+ public:
+  QuantizedEmbedding(int64_t count, int64_t width, const Quantization& how = {})
+      : QuantizedEmbedding(Scope{}, count, width, how) {}
+  QuantizedEmbedding(Module& parent, std::string name, int64_t count, int64_t width, const Quantization& how = {})
+      : QuantizedEmbedding(Scope{&parent, std::move(name)}, count, width, how) {}
+  QuantizedEmbedding(Scope scope, int64_t count, int64_t width, const Quantization& how)
+      : Embedding(std::move(scope), count, width) {
+    quantize(how);
+  }
+};
+
+/// Quantises the linear layers and embeddings in a module, in place: all, or those that `wanted` returns true for,
+/// given their dotted names. Throws std::invalid_argument that names the layer where one does not fit; nothing is
+/// changed then.
+WEFT_API void quantize(Module& module, const Quantization& how = {},
+                       const std::function<bool(const std::string&, const Module&)>& wanted = {});
 
 /// Zeroes, in training, each element with probability p and scales the others by 1 / (1 - p); else returns x.
 class WEFT_API Dropout : public Layer {

@@ -37,6 +37,8 @@ class WEFT_API Parameter {
   Parameter& operator=(array value);
   /// Converts the value to another floating dtype, rounded to nearest.
   void set_dtype(Dtype dtype);
+  /// Sets a value of any shape and dtype, and the role, for a layer that holds something else from now on.
+  void become(array value, Role role);
   /// Returns the value.
   operator const array&() const { return value_; }
   /// Returns the value.

@@ -122,4 +122,25 @@ WEFT_API array fftshift(const array& a, StreamOrDevice s = {});
 WEFT_API array ifftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});
 WEFT_API array ifftshift(const array& a, StreamOrDevice s = {});
 
+/// Returns the short-time Fourier transform of the last axis: complex64 [..., frequencies, frames]. Frame f begins at
+/// sample f · hop_length (by default n_fft / 4) and has n_fft samples, times the window, which is padded to n_fft with
+/// zeros on both sides: by default ones, win_length of them (by default n_fft). With `center` the signal is padded by
+/// n_fft / 2 on both sides, by pad's mode pad_mode. `onesided`, by default where `x` is real: the n_fft / 2 + 1 first
+/// frequencies. Throws std::invalid_argument for sizes that do not fit.
+WEFT_API array stft(const array& x, int n_fft = 2048, const std::optional<int>& hop_length = std::nullopt,
+                    const std::optional<int>& win_length = std::nullopt,
+                    const std::optional<array>& window = std::nullopt, bool center = true,
+                    const std::string& pad_mode = "reflect", FFTNorm norm = FFTNorm::Backward,
+                    const std::optional<bool>& onesided = std::nullopt, StreamOrDevice s = {});
+/// Returns the signal of a short-time Fourier transform, float32: frames are transformed back, multiplied by the
+/// window, added where they overlap, and divided by the sum of squared windows, by 10⁻⁸ at least. `n_fft` is by default
+/// 2 (frequencies - 1), or with `onesided` false the frequencies; `center` drops n_fft / 2 samples on both sides.
+/// `length` cuts the signal, or adds zeros behind it.
+WEFT_API array istft(const array& stft_matrix, const std::optional<int>& n_fft = std::nullopt,
+                     const std::optional<int>& hop_length = std::nullopt,
+                     const std::optional<int>& win_length = std::nullopt,
+                     const std::optional<array>& window = std::nullopt, bool center = true,
+                     FFTNorm norm = FFTNorm::Backward, const std::optional<bool>& onesided = std::nullopt,
+                     const std::optional<int>& length = std::nullopt, StreamOrDevice s = {});
+
 }  // namespace weft::fft

@@ -274,6 +274,11 @@ static_assert(requires(array a, Arrays v, StreamOrDevice s, int i, size_t n, dou
              gather_qqmm(a, a, o, o, o, i), gather_qqmm(a, a, o, o, o, i, i), gather_qqmm(a, a, o, o, o, i, i, text),
              gather_qqmm(a, a, o, o, o, i, i, text, o), gather_qqmm(a, a, o, o, o, i, i, text, o, o),
              gather_qqmm(a, a, o, o, o, i, i, text, o, o, yes), gather_qqmm(a, a, o, o, o, i, i, text, o, o, yes, s));
+  are<std::vector<array>>(unique(a, i), unique(a, i, yes), unique(a, i, yes, yes), unique(a, i, yes, yes, yes),
+                          unique(a, i, yes, yes, yes, o), unique(a, i, yes, yes, yes, o, s));
+  are<std::tuple<array, array>>(minmax(a), minmax(a, s), minmax(a, yes), minmax(a, yes, s), minmax(a, axes),
+                                minmax(a, axes, yes), minmax(a, axes, yes, s), minmax(a, i), minmax(a, i, yes),
+                                minmax(a, i, yes, s));
   are<array>(diagonal(a), diagonal(a, i), diagonal(a, i, i), diagonal(a, i, i, i), diagonal(a, i, i, i, s));
   are<array>(diag(a), diag(a, i), diag(a, i, s));
   are<array>(trace(a, i, i, i, t), trace(a, i, i, i, t, s), trace(a, i, i, i), trace(a, i, i, i, s), trace(a),

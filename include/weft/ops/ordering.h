@@ -68,4 +68,13 @@ WEFT_API array logcumsumexp(const array& a, bool reverse = false, bool inclusive
 /// Bools: whether neighbours differ.
 WEFT_API array diff(const array& a, int n = 1, int axis = -1, StreamOrDevice s = {});
 
+/// Returns the `size` smallest different elements of the flattened array, ascending, and then, as asked: the index of
+/// the first of each in the flattened array, uint32; for each element of `a` the index of its value, uint32 in a's
+/// shape; how often each occurs, int32. Behind the last of fewer there are `fill_value` (by default the first), its
+/// index and 0 times. Of more, the largest are left out: their indices are the last one. Each NaN is a value. Throws
+/// std::invalid_argument for an empty array without a fill value.
+WEFT_API std::vector<array> unique(const array& a, int size, bool return_index = false, bool return_inverse = false,
+                                   bool return_counts = false, const std::optional<array>& fill_value = std::nullopt,
+                                   StreamOrDevice s = {});
+
 }  // namespace weft

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "weft/array.h"
@@ -69,6 +70,18 @@ WEFT_API array min(const array& a, const std::vector<int>& axes, bool keepdims =
 WEFT_API array min(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {});
 WEFT_API array min(const array& a, bool keepdims, StreamOrDevice s = {});
 inline array min(const array& a, StreamOrDevice s = {}) { return min(a, false, s); }
+/// Returns min and max of the same axes.
+inline std::tuple<array, array> minmax(const array& a, const std::vector<int>& axes, bool keepdims = false,
+                                       StreamOrDevice s = {}) {
+  return {min(a, axes, keepdims, s), max(a, axes, keepdims, s)};
+}
+inline std::tuple<array, array> minmax(const array& a, int axis, bool keepdims = false, StreamOrDevice s = {}) {
+  return {min(a, axis, keepdims, s), max(a, axis, keepdims, s)};
+}
+inline std::tuple<array, array> minmax(const array& a, bool keepdims, StreamOrDevice s = {}) {
+  return {min(a, keepdims, s), max(a, keepdims, s)};
+}
+inline std::tuple<array, array> minmax(const array& a, StreamOrDevice s = {}) { return minmax(a, false, s); }
 /// Returns the bitwise exclusive or of integers or bools, in a's dtype.
 inline array reduce_xor(const array& a, const std::vector<int>& axes, bool keepdims = false, StreamOrDevice s = {}) {
   return detail::reduce("reduce_xor", "xor", a, axes, keepdims, s);

@@ -1,6 +1,18 @@
 """What scripts/mlx_golden.py computes with MLX: a file of golden values for each entry."""
 
-from . import arithmetic, derivatives, indexing, linear, mistakes, networks, operators, quantized, randoms, shapes, signals
+from . import (
+    arithmetic,
+    derivatives,
+    indexing,
+    linear,
+    mistakes,
+    networks,
+    operators,
+    quantized,
+    randoms,
+    shapes,
+    signals,
+)
 
 FILES = {
     "operators": [operators],

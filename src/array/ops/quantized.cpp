@@ -134,9 +134,9 @@ array unpack(const array& words, int bits, StreamOrDevice s) {
     };
     Shape from(block.ndim(), 0), to = block.shape();
     from.back() = w, to.back() = w + 1;
-    const array word = slice(block, from, to, s);
-    array part = right_shift(word, of_word(above), s);
-    if (b.words > 1) part = bitwise_or(part, left_shift(word, of_word(below), s), s);
+    const array one = slice(block, from, to, s);
+    array part = right_shift(one, of_word(above), s);
+    if (b.words > 1) part = bitwise_or(part, left_shift(one, of_word(below), s), s);
     all = all ? bitwise_or(*all, part, s) : part;
   }
   return join_last(bitwise_and(*all, word((1U << bits) - 1), s), s);

@@ -76,6 +76,40 @@ Value DotLowering::load_computed(const Side& side, const Piece& piece) {
   return v;
 }
 
+/// Returns the only axis along which a tile is more than one long, where a few elements of an array that begin there
+/// are each shared by a period, and all of them exist.
+template <class Jump, class Stride>
+static std::optional<size_t> shared_line(const Piece& piece, const Jump& jump, const Stride& stride) {
+  constexpr int64_t most_loads = 4;
+  std::optional<size_t> line;
+  for (size_t axis = 0; axis < piece.dims.size(); ++axis) {
+    if (piece.dims[axis] == 1) continue;
+    const int64_t period = jump(piece.axes[axis]).period;
+    if (line || stride(piece.axes[axis]) != 0 || piece.limits[axis] != no_value || period == 0 ||
+        piece.dims[axis] % period != 0 || piece.dims[axis] / period > most_loads)
+      return {};
+    line = axis;
+  }
+  return line;
+}
+
+/// Loads elements that a period of a line shares: one by one, and chooses among them by the index in the line. A CPU
+/// does that sooner than it gathers them.
+Value DotLowering::load_shared(kernel::Ref ref, Value at, const Piece& piece, size_t line, const kernel::Jump& jump) {
+  const int64_t length = piece.dims[line], count = length / jump.period;
+  std::vector<int64_t> along(piece.dims.size(), 1);
+  along[line] = length;
+  const Value i = b_.broadcast(b_.reshape(b_.arange(length), along), piece.dims);
+  const auto one = [&](int64_t k) {
+    return load_view(ref, b_.add(at, b_.index(k * jump.by)), piece.dims, std::vector<int64_t>(along.size(), 0),
+                     std::vector<Value>(along.size(), no_value));
+  };
+  Value v = one(count - 1);
+  for (int64_t k = count - 1; k-- > 0;)
+    v = b_.select(b_.lt(i, b_.broadcast(b_.index((k + 1) * jump.period), piece.dims)), one(k), v);
+  return v;
+}
+
 /// Returns what divides a scalar of the trace, as far as is known; 0 where the scalar is 0.
 static int64_t divisor_of(Value v) {
   const k::Trace* const trace = k::Trace::of_thread();
@@ -121,6 +155,8 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     for (const Along axis : axes) strides.push_back(stride(axis));
     return load_view(ref, at, dims, strides, limits);
   }
+  const std::optional<size_t> shared = cx_.target.machine().simt ? std::nullopt : shared_line(piece, jump, stride);
+  if (shared && whole(axes[*shared])) return load_shared(ref, at, piece, *shared, jump(axes[*shared]));
   Value index = b_.broadcast(at, dims), mask = no_value;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     std::vector<int64_t> line(dims.size(), 1);

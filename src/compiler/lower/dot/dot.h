@@ -62,6 +62,8 @@ class DotLowering {
   kernel::Value load_plain(const Side& side, const Piece& piece);
   kernel::Value load_computed(const Side& side, const Piece& piece);
   kernel::Value load_source(const Side& side, size_t k, const Piece& piece);
+  kernel::Value load_shared(kernel::Ref ref, kernel::Value at, const Piece& piece, size_t line,
+                            const kernel::Jump& jump);
   kernel::Value jumped(kernel::Value index, const kernel::Jump& jump);
   kernel::Value load_view(kernel::Ref ref, kernel::Value at, const std::vector<int64_t>& dims,
                           const std::vector<int64_t>& strides, const std::vector<kernel::Value>& limits);

@@ -212,6 +212,14 @@ TEST_CASE("a product unpacks weights as it reads them: no matrix of their number
       reset_peak_memory();
       eval(times(x, q, mode, true, none, bits));  // without compile as well
       CHECK(get_peak_memory() - active < size_t{n} * k);
+      const array half = astype(x, bfloat16);
+      Arrays halves = q;
+      if (mode == "affine") halves = {q[0], astype(q[1], bfloat16), astype(q[2], bfloat16)};
+      eval(half), eval(halves);
+      const size_t begun = get_active_memory();
+      reset_peak_memory();
+      eval(times(half, halves, mode, true, none, bits));
+      CHECK(get_peak_memory() - begun < size_t{n} * k);  // half of the numbers as bfloat16
     }
 }
 

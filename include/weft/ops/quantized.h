@@ -22,8 +22,9 @@
 /// the Open Compute Project's Microscaling Formats 1.0. In "nvfp4" a `global_scale` g, a number of float32, multiplies
 /// every scale by g / 2688, the product of the largest numbers of both formats.
 ///
-/// A product unpacks weights as it reads them: no matrix of their numbers lies in memory. All functions throw
-/// std::invalid_argument for modes, sizes, dtypes and shapes that do not fit.
+/// quantized_matmul unpacks weights as it reads them: no matrix of their numbers lies in memory. qqmm rounds numbers,
+/// and the gathers may make those of the matrices that indices choose. All functions throw std::invalid_argument for
+/// modes, sizes, dtypes and shapes that do not fit.
 namespace weft {
 
 /// Returns the codes of a matrix w [..., k] of floats as uint32 [..., k · bits / 32], its scales [..., k / group_size],

@@ -312,6 +312,15 @@ array rounded(const Form& f, const array& v, const std::optional<array>& global_
   return add(stop_gradient(near, s), subtract(v, stop_gradient(v, s), s), s);
 }
 
+/// Returns the matrices that indices choose among those of the flattened leading axes; all without indices. Codes are
+/// chosen before they are unpacked.
+array matrices_at(const Form& f, const array& a, const std::optional<array>& indices, StreamOrDevice s) {
+  if (a.ndim() < 2) throw_invalid(f.op, "matrices are needed, got " + describe(a));
+  if (!indices) return a;
+  detail::require_integer(f.op, "indices", *indices);
+  return take(reshape(a, {-1, a.shape(-2), a.shape(-1)}, s), *indices, 0, s);
+}
+
 void check_unquantized(const Form& f, const array& v) {
   if (!is_float(v.dtype()) || v.dtype() == float64)
     throw_invalid(f.op, "float32, float16 and bfloat16 are multiplied, got " + describe(v));
@@ -387,26 +396,29 @@ array qqmm(const array& x, const array& w, const std::optional<array>& w_scales,
 array gather_qmm(const array& x, const array& w, const array& scales, const std::optional<array>& biases,
                  std::optional<array> lhs_indices, std::optional<array> rhs_indices, bool transpose,
                  std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
-                 const std::optional<array>& global_scale, bool sorted_indices, StreamOrDevice s) {
+                 const std::optional<array>& global_scale, bool, StreamOrDevice s) {
   const detail::OnStream on_stream("gather_qmm", s);
   const Form f = form_of("gather_qmm", group_size, bits, mode, global_scale);
   check_codes(f, w, scales, biases);
   check_product(f, x, w, transpose);
-  const Dtype dtype = dtype_of_product(f, x, scales);
-  const array matrix = astype(dequantized(f, w, scales, biases, global_scale, s), dtype, s);
-  return gather_mm(astype(x, dtype, s), transpose ? swapaxes(matrix, -1, -2, s) : matrix, std::move(lhs_indices),
-                   std::move(rhs_indices), sorted_indices, s);
+  const auto chosen = [&](const array& a) { return matrices_at(f, a, rhs_indices, s); };
+  const array numbers =
+      dequantized(f, chosen(w), chosen(scales), biases ? std::optional(chosen(*biases)) : biases, global_scale, s);
+  return product(matrices_at(f, x, lhs_indices, s), numbers, dtype_of_product(f, x, scales), transpose, s);
 }
 
 array gather_qqmm(const array& x, const array& w, const std::optional<array>& scales_w,
                   const std::optional<array>& lhs_indices, const std::optional<array>& rhs_indices,
                   std::optional<int> group_size, std::optional<int> bits, const std::string& mode,
-                  const std::optional<array>& global_scale_x, const std::optional<array>& global_scale_w,
-                  bool sorted_indices, StreamOrDevice s) {
+                  const std::optional<array>& global_scale_x, const std::optional<array>& global_scale_w, bool,
+                  StreamOrDevice s) {
   const detail::OnStream on_stream("gather_qqmm", s);
   const Form f = form_of("gather_qqmm", group_size, bits, mode, global_scale_x ? global_scale_x : global_scale_w);
-  const auto [left, right] = both_sides(f, x, w, scales_w, global_scale_x, global_scale_w, s);
-  return gather_mm(left, swapaxes(right, -1, -2, s), lhs_indices, rhs_indices, sorted_indices, s);
+  const auto chosen = [&](const array& a) { return matrices_at(f, a, rhs_indices, s); };
+  const std::optional<array> scales = scales_w ? std::optional(chosen(*scales_w)) : scales_w;
+  const auto [left, right] =
+      both_sides(f, matrices_at(f, x, lhs_indices, s), chosen(w), scales, global_scale_x, global_scale_w, s);
+  return matmul(left, swapaxes(right, -1, -2, s), s);
 }
 
 }  // namespace weft

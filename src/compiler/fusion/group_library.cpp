@@ -49,15 +49,15 @@ MatmulExtents extents_of(const Ir& ir, NodeId dot) {
           2.0 * static_cast<double>(batches * depth) * static_cast<double>(rows * columns)};
 }
 
-/// Returns whether an operand takes more than twice the bytes of what it is made from: codes of few bits.
-bool is_packed(const std::optional<ComputedOperand>& x) { return x && 2 * x->read < x->stored; }
+/// Returns whether an operand's elements are unpacked from integers that several share.
+bool is_packed(const std::optional<ComputedOperand>& x) { return x && x->packed; }
 
 }  // namespace
 
 /// Returns the region of a dot: of those that a library takes the one with the least traffic, or the one that generated
 /// code computes with the least, whichever is predicted to be faster. Generated code also computes operands as it loads
 /// them, where that is faster than to store them first, and always where there is no library to choose, or where an
-/// operand would take more than twice the memory of what it is made from. A sum of an
+/// operand is unpacked from integers that several of its elements share. A sum of an
 /// operand rides on the matmul where the machine has it at little cost; sums of the result are computed in the
 /// epilogue.
 DotRegion Grouper::region_of(NodeId dot, const NodeCounts& outputs) {

@@ -10,12 +10,13 @@ namespace weft::compiler {
 
 namespace {
 
-/// Basic operations of a prologue for each element that is loaded: enough to unpack floats of 8 bits and scale them. In
-/// the block form an element is packed once and takes part in 240 multiply-adds, so that 24 operations are 5 % of the
-/// work. A program on tensor cores makes an element for 64 to 256 multiply-adds, of which they do 15 (H100) to 16
-/// (A100) in the time of an operation on the vector units: 16 operations an element take as long as its multiply-adds,
-/// which is a matter of the bytes that they save (Grouper::region_of).
-constexpr double most_operations = 24;
+/// Basic operations of a prologue for each element that is loaded. In the block form an element is packed once and
+/// takes part in 240 multiply-adds, so that 16 operations are 3 % of the work. A program on tensor cores makes an
+/// element for 64 to 256 multiply-adds, of which they do 15 (H100) to 16 (A100) in the time of an operation on the
+/// vector units: 16 operations an element take as long as its multiply-adds, which is a matter of the bytes that they
+/// save (Grouper::region_of). Elements that share integers are unpacked by more, since their matrix is to lie in memory
+/// nowhere.
+constexpr double most_operations = 16, most_to_unpack = 32;
 
 double bytes(const IrNode& n) {
   return static_cast<double>(volume(n.type.shape)) * static_cast<double>(n.type.dtype.size());
@@ -123,8 +124,12 @@ std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId 
   for (const NodeId id : reads.nodes)
     if (holds_elements(ir[id], out.elements)) whole.push_back(id);
   const auto converts = [&](NodeId id) { return ir[id].type.dtype != n.type.dtype && in_memory_anyway(cx, reads, id); };
+  out.packed = std::any_of(whole.begin(), whole.end(), [&](NodeId id) {
+    return is_integer(ir[id].type.dtype) && volume(ir[id].type.shape) < volume(n.type.shape);
+  });
   // Each reader of the operand reads what it is made from, or it is made once, stored, and read by each.
-  if (out.operations > most_operations || whole.empty() || !std::all_of(whole.begin(), whole.end(), converts) ||
+  if (out.operations > (out.packed ? most_to_unpack : most_operations) || whole.empty() ||
+      !std::all_of(whole.begin(), whole.end(), converts) ||
       out.readers * out.read >= out.read + (1 + out.readers) * out.stored)
     return {};
   // A scale that is computed from the array itself: the kernel that goes through the array for it makes the operand.

@@ -17,6 +17,7 @@ struct ComputedOperand {
   double read = 0;       // bytes of the arrays that it is made from
   double stored = 0;     // bytes of it in memory
   double readers = 1;    // that would share it in memory
+  bool packed = false;   // several elements share an integer
   bool of_leaf = false;  // its arrays of its own size are inputs, else a kernel that comes before makes one
 };
 using ComputedOperands = std::array<std::optional<ComputedOperand>, 2>;

@@ -78,14 +78,14 @@ Value DotLowering::load_computed(const Side& side, const Piece& piece) {
 
 /// Returns the only axis along which a tile is more than one long, where a few elements of an array that begin there
 /// are each shared by a period, and all of them exist.
-template <class Jump, class Stride>
-static std::optional<size_t> shared_line(const Piece& piece, const Jump& jump, const Stride& stride) {
+static std::optional<size_t> shared_line(const Piece& piece, const kernel::EpilogueOperand& x) {
   constexpr int64_t most_loads = 4;
   std::optional<size_t> line;
   for (size_t axis = 0; axis < piece.dims.size(); ++axis) {
     if (piece.dims[axis] == 1) continue;
-    const int64_t period = jump(piece.axes[axis]).period;
-    if (line || stride(piece.axes[axis]) != 0 || piece.limits[axis] != no_value || period == 0 ||
+    const bool row = piece.axes[axis] == Along::row;
+    const int64_t period = (row ? x.m_jump : x.n_jump).period;
+    if (line || (row ? x.m : x.n) != 0 || piece.limits[axis] != no_value || period == 0 ||
         piece.dims[axis] % period != 0 || piece.dims[axis] / period > most_loads)
       return {};
     line = axis;
@@ -132,6 +132,10 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto begins_at = [&](Along a, int64_t multiple) { return divisor_of(first(a)) % multiple == 0; };
   // Of a tile that begins at a whole period, where that begins and the rest of an index add up, and the rest is known.
   const auto whole = [&](Along a) { return jump(a).period > 0 && length(a) > 1 && begins_at(a, jump(a).period); };
+  const auto within = [&](Along a) {  // one period
+    const int64_t period = jump(a).period, n = length(a);
+    return period == 0 || n == 1 || (period % n == 0 && begins_at(a, n));
+  };
   Value at = side.bases[k];
   bool gathers = false;
   for (const Along a : {Along::row, Along::depth}) {
@@ -143,8 +147,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     } else {
       at = b_.add(at, b_.mul(first(a), b_.index(stride(a))));
     }
-    const bool within = j.period == 0 || length(a) == 1 || (j.period % length(a) == 0 && begins_at(a, length(a)));
-    if (within) {
+    if (within(a)) {
       if (!whole(a)) at = b_.add(at, jumped(first(a), j));
     } else {
       gathers = true;
@@ -155,7 +158,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     for (const Along axis : axes) strides.push_back(stride(axis));
     return load_view(ref, at, dims, strides, limits);
   }
-  const std::optional<size_t> shared = cx_.target.machine().simt ? std::nullopt : shared_line(piece, jump, stride);
+  const std::optional<size_t> shared = cx_.target.machine().simt ? std::nullopt : shared_line(piece, x);
   if (shared && whole(axes[*shared])) return load_shared(ref, at, piece, *shared, jump(axes[*shared]));
   Value index = b_.broadcast(at, dims), mask = no_value;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -165,8 +168,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     const Value i = b_.broadcast(b_.reshape(b_.arange(dims[axis]), line), dims);
     index = b_.add(index, b_.mul(i, b_.index(stride(a))));
     const kernel::Jump j = jump(a);
-    const bool within = j.period == 0 || dims[axis] == 1 || (j.period % dims[axis] == 0 && begins_at(a, dims[axis]));
-    if (!within) index = b_.add(index, jumped(whole(a) ? i : b_.add(i, first(a)), j));
+    if (!within(a)) index = b_.add(index, jumped(whole(a) ? i : b_.add(i, first(a)), j));
     if (limits[axis] == no_value) continue;
     const Value inside = b_.lt(i, b_.broadcast(limits[axis], dims));
     mask = mask == no_value ? inside : b_.scalar(ScalarOp::bit_and, {mask, inside});

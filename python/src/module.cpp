@@ -1,0 +1,53 @@
+// The module weft.core: MLX's names and behaviours over libweft.
+#include "module.h"
+#include "transforms.h"
+#include "tree.h"
+#include "weft/utils.h"
+
+namespace weft::python {
+
+namespace {
+
+void define_random_state(nb::module_& random) {
+  nb::class_<RandomState>(random, "_RandomState", "The state of the calling thread's default random sequence: a list "
+                                                  "of one array, to capture in compile.")
+      .def("__len__", [](const RandomState&) { return 1; })
+      .def("__getitem__", [](const RandomState&, int at) {
+        if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
+        return random::default_key();
+      })
+      .def("__setitem__", [](const RandomState&, int at, const array& key) {
+        if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
+        random::default_key() = key;
+      })
+      .def("__iter__", [](const RandomState&) { return helpers::list({random::default_key()}).attr("__iter__")(); });
+  random.attr("state") = RandomState{};
+  random.def("seed", &random::seed, nb::arg("seed"), "Restarts the calling thread's default sequence.");
+}
+
+}  // namespace
+
+}  // namespace weft::python
+
+NB_MODULE(core, m) {
+  namespace p = weft::python;
+  weft::get_global_formatter().capitalize_bool = true;  // as Python prints them
+  p::nb::set_leak_warnings(false);  // objects that live to the end of the program are no fault of its user
+  m.doc() = "Arrays, their operations, and transforms of functions.";
+  p::define_dtypes(m);
+  p::define_devices(m);
+  p::define_array(m);
+  p::nb::module_ linalg = m.def_submodule("linalg", "Linear algebra."), fft = m.def_submodule("fft", "Fourier transforms."),
+                 random = m.def_submodule("random", "Random numbers."),
+                 fast = m.def_submodule("fast", "Composites with kernels of their own.");
+  p::define_operations_a(m);
+  p::define_operations_b(m);
+  p::define_linalg(linalg);
+  p::define_fft(fft);
+  p::define_random(random);
+  p::define_random_state(random);
+  p::define_fast(fast);
+  p::define_functions(m);
+  p::define_transforms(m);
+  p::define_files(m);
+}

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/array.h"
+#include "weft/io/gguf.h"
 
 /// Reads and writes files of arrays. Loading checks a file whole before an array is made: one that is damaged,
 /// truncated, hostile, or of a dtype that Weft lacks, throws std::runtime_error as "[load_safetensors]
@@ -20,6 +21,8 @@
 /// aligned), the array uses the mapping, pages are read when they are used, and the mapping lives as long as any of its
 /// arrays. Arrays never see a later change that Weft makes, since saving replaces a file and leaves the old one to its
 /// readers; a mapping cannot guard against another program that overwrites or truncates the file in place.
+///
+/// weft/io/gguf.h has the format of llama.cpp.
 ///
 /// Saving evaluates the arrays. The file appears under its name when it is complete and on disk: a reader of that name
 /// finds the old file or the new one, never a part. Equal content gives equal bytes.

@@ -235,10 +235,9 @@ array load(const std::string& file, StreamOrDevice) {
   // An existing file may have any name; of a missing one only the name can be checked.
   const std::filesystem::path path(file);
   if (path.extension() != ".npy" && !std::filesystem::exists(path))
-    throw_invalid(
-        "load",
-        "there is no file " + file +
-            ", and its name is not that of a known format: .npy (load_safetensors and load_npz read the others)");
+    throw_invalid("load", "there is no file " + file +
+                              ", and its name is not that of a known format: .npy (load_npz, " +
+                              "load_safetensors and load_gguf read the others)");
   return io::parse_npy(io::map_file("load", file));
 }
 array load(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return io::parse_npy(io::read_all("load", *in)); }

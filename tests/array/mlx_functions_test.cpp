@@ -210,13 +210,17 @@ static_assert(requires(std::string text, ExportCallback callback, ArrayFunction 
 
 static_assert(requires(array a, StreamOrDevice s, std::string text, std::shared_ptr<io::Reader> reader,
                        std::shared_ptr<io::Writer> writer, std::unordered_map<std::string, array> named,
-                       std::unordered_map<std::string, std::string> texts_by_name) {  // io
+                       std::unordered_map<std::string, std::string> texts_by_name,
+                       std::unordered_map<std::string, GGUFMetaData> values) {  // io
   save(writer, a);
   save(text, a);
   save_safetensors(writer, named);
   save_safetensors(writer, named, texts_by_name);
   save_safetensors(text, named);
   save_safetensors(text, named, texts_by_name);
+  save_gguf(text, named);
+  save_gguf(text, named, values);
+  are<GGUFLoad>(load_gguf(text), load_gguf(text, s));
   are<array>(load(reader), load(reader, s), load(text), load(text, s));
   are<SafetensorsLoad>(load_safetensors(reader), load_safetensors(reader, s), load_safetensors(text),
                        load_safetensors(text, s));

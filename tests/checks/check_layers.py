@@ -49,6 +49,7 @@ FOLDERS = {
                  ["fusion"], ["lower"], ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"],
                  ["pipeline.*"], ["program"], ["eager"]],
     "array": [[""], ["ops", "routines"]],
+    "io": [[""], ["gguf", "torch"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 
@@ -69,7 +70,8 @@ PUBLIC = {
                                              "layout", "matmul", "ordering", "quantized", "reductions",
                                               "shape")},
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms", "profile.h": "transforms",
-    "io.h": "io", "export.h": "io", "text.h": "text", "data.h": "data", "optim.h": "optim",
+    "io.h": "io", "io/gguf.h": "io", "io/torch.h": "io", "export.h": "io", "text.h": "text",
+    "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",
     "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
     **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module",

@@ -115,6 +115,32 @@ void safetensors(std::string_view bytes) {
   });
 }
 
+/// Tensors and metadata that are written are those of dtypes that the format has beside quantised ones.
+void gguf(std::string_view bytes) {
+  or_refused([&] {
+    auto [arrays, metadata] = load_gguf(reader(bytes));
+    std::erase_if(arrays, [](const auto& entry) { return entry.second.dtype() == uint32; });
+    std::erase_if(metadata, [](const auto& entry) {
+      const auto* a = std::get_if<array>(&entry.second);
+      return entry.first == "general.alignment" || (a && a->size() == 0);
+    });
+    const auto out = std::make_shared<io::MemoryWriter>();
+    save_gguf(out, arrays, metadata);
+    const auto back = load_gguf(reader(out->bytes()));
+    require(same(arrays, back.first), "tensors change when they are written and read again");
+    require(metadata.size() == back.second.size(), "metadata change when they are written and read again");
+    for (const auto& [key, value] : metadata) {
+      const GGUFMetaData& other = back.second.at(key);
+      const auto *a = std::get_if<array>(&value), *b = std::get_if<array>(&other);
+      const bool equal = a ? b && same(*a, *b)
+                         : std::get_if<std::string>(&value)
+                             ? std::get<std::string>(value) == std::get<std::string>(other)
+                             : std::get<std::vector<std::string>>(value) == std::get<std::vector<std::string>>(other);
+      require(equal, "metadata change when they are written and read again");
+    }
+  });
+}
+
 /// Its reader takes files, as zlib does: this one lives in memory.
 void idx(std::string_view bytes) {
   const int file = memfd_create("idx", MFD_CLOEXEC);
@@ -228,13 +254,13 @@ void kernel_text(std::string_view bytes) {
   });
 }
 
-constexpr Target all[] = {{"npy", npy},           {"npz", npz},
-                          {"zip", zip},           {"safetensors", safetensors},
-                          {"idx", idx},           {"tokenizer", tokenizer},
-                          {"utf8", utf8},         {"config", config},
-                          {"state", state},       {"model_config", model_config},
-                          {"program", program},   {"tape", tape},
-                          {"kernel", kernel_text}};
+constexpr Target all[] = {{"npy", npy},         {"npz", npz},
+                          {"zip", zip},         {"safetensors", safetensors},
+                          {"idx", idx},         {"tokenizer", tokenizer},
+                          {"utf8", utf8},       {"config", config},
+                          {"state", state},     {"model_config", model_config},
+                          {"program", program}, {"tape", tape},
+                          {"gguf", gguf},       {"kernel", kernel_text}};
 
 }  // namespace
 

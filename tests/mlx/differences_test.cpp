@@ -23,6 +23,7 @@
 #include "weft/fft.h"
 #include "weft/graph_utils.h"
 #include "weft/indexing.h"
+#include "weft/io.h"
 #include "weft/linalg.h"
 #include "weft/nn.h"
 #include "weft/ops.h"
@@ -341,6 +342,33 @@ const Behaviours programs = {
        CHECK_THROWS_WITH_AS(fused(float64), doctest::Contains("force_fused"), std::invalid_argument);
      }},
     {"thread-local-stream", [] { CHECK_FALSE((std::is_base_of_v<Stream, ThreadLocalStream>)); }},
+    {"gguf-dtypes",
+     [] {
+       const auto out = std::make_shared<io::MemoryWriter>();
+       save_gguf(out, {{"b", ones({2}, bfloat16)}, {"d", ones({2}, float64)}, {"i", ones({2}, int64)}},
+                 {{"d", array(0.1, float64)}});
+       const GGUFLoad back = load_gguf(std::make_shared<io::MemoryReader>(out->bytes()));
+       CHECK(back.first.at("b").dtype() == bfloat16);
+       CHECK(back.first.at("d").dtype() == float64);
+       CHECK(back.first.at("i").dtype() == int64);
+       CHECK(std::get<array>(back.second.at("d")).item<double>() == 0.1);
+     }},
+    {"gguf-quantised",
+     [] {
+       const std::string folder = std::string(WEFT_SOURCE_DIR) + "/tests/io/golden/";
+       const auto tensors = load_gguf(folder + "blocks.gguf").first;
+       for (const char* name : {"Q3_K", "Q5_0", "Q5_1", "Q5_K", "IQ4_NL", "IQ4_XS", "MXFP4"})
+         CHECK(tensors.at(std::string(name) + ".weight").dtype() == float16);
+       const array q4_k = slice(load(folder + "blocks.npy"), {832}, {1088});  // GGML's numbers
+       CHECK(array_equal(tensors.at("Q4_K.weight"), reshape(q4_k, {1, 256})).item<bool>());
+     }},
+    {"gguf-lists",
+     [] {
+       const auto out = std::make_shared<io::MemoryWriter>();
+       save_gguf(out, {}, {{"k", ones({2, 3}, int32)}});
+       const GGUFLoad back = load_gguf(std::make_shared<io::MemoryReader>(out->bytes()));
+       CHECK(std::get<array>(back.second.at("k")).shape() == Shape{2, 3});
+     }},
     {"default-device", [] { CHECK((on_gpu() || default_device() == Device(Device::cpu))); }},
 };
 

@@ -3,7 +3,7 @@
 option(WEFT_BUILD_FUZZERS "Build the fuzzers (clang only)" OFF)
 if(WEFT_BUILD_FUZZERS)
   add_custom_target(fuzzers)
-  foreach(name npy npz zip safetensors gguf idx tokenizer utf8 config state model_config program tape
+  foreach(name npy npz zip safetensors gguf torch pickle idx tokenizer utf8 config state model_config program tape
       kernel)
     add_executable(fuzz_${name} fuzz_main.cpp fuzz/targets.cpp)
     target_compile_definitions(fuzz_${name} PRIVATE WEFT_FUZZ_TARGET="${name}")

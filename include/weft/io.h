@@ -12,6 +12,7 @@
 
 #include "weft/array.h"
 #include "weft/io/gguf.h"
+#include "weft/io/torch.h"
 
 /// Reads and writes files of arrays. Loading checks a file whole before an array is made: one that is damaged,
 /// truncated, hostile, or of a dtype that Weft lacks, throws std::runtime_error as "[load_safetensors]
@@ -22,7 +23,7 @@
 /// arrays. Arrays never see a later change that Weft makes, since saving replaces a file and leaves the old one to its
 /// readers; a mapping cannot guard against another program that overwrites or truncates the file in place.
 ///
-/// weft/io/gguf.h has the format of llama.cpp.
+/// weft/io/gguf.h and weft/io/torch.h have the formats of llama.cpp and PyTorch.
 ///
 /// Saving evaluates the arrays. The file appears under its name when it is complete and on disk: a reader of that name
 /// finds the old file or the new one, never a part. Equal content gives equal bytes.

@@ -237,7 +237,7 @@ array load(const std::string& file, StreamOrDevice) {
   if (path.extension() != ".npy" && !std::filesystem::exists(path))
     throw_invalid("load", "there is no file " + file +
                               ", and its name is not that of a known format: .npy (load_npz, " +
-                              "load_safetensors and load_gguf read the others)");
+                              "load_safetensors, load_gguf and load_torch read the others)");
   return io::parse_npy(io::map_file("load", file));
 }
 array load(const std::shared_ptr<io::Reader>& in, StreamOrDevice) { return io::parse_npy(io::read_all("load", *in)); }

@@ -141,6 +141,29 @@ void gguf(std::string_view bytes) {
   });
 }
 
+void torch(std::string_view bytes) {
+  or_refused([&] {
+    std::unordered_map<std::string, TorchValue> values;
+    const auto arrays = load_torch(reader(bytes), values);
+    // A file may hold one element as a large tensor of it, which has no memory until it is asked for.
+    size_t total = 0;
+    for (const auto& entry : arrays) total = std::max(total, entry.second.nbytes());
+    if (total > 1 << 16 || arrays.size() > 64) return;
+    const auto out = std::make_shared<io::MemoryWriter>();
+    save_torch(out, arrays);
+    require(same(arrays, load_torch(reader(out->bytes()))), "tensors change when they are written and read again");
+  });
+}
+
+/// The pickle alone, beside one storage of 8 bytes: an archive has checksums, which few changes survive.
+void pickle(std::string_view bytes) {
+  const std::vector<io::ZipInput> members{{"a/data.pkl", {bytes}},
+                                          {"a/data/0", {std::string_view("\0\1\1\0\1\1\0\1", 8)}}};
+  std::string image;
+  for (const std::string_view piece : io::write_zip("pickle", members, false).pieces) image += piece;
+  torch(image);
+}
+
 /// Its reader takes files, as zlib does: this one lives in memory.
 void idx(std::string_view bytes) {
   const int file = memfd_create("idx", MFD_CLOEXEC);
@@ -260,7 +283,8 @@ constexpr Target all[] = {{"npy", npy},         {"npz", npz},
                           {"utf8", utf8},       {"config", config},
                           {"state", state},     {"model_config", model_config},
                           {"program", program}, {"tape", tape},
-                          {"gguf", gguf},       {"kernel", kernel_text}};
+                          {"gguf", gguf},       {"torch", torch},
+                          {"pickle", pickle},   {"kernel", kernel_text}};
 
 }  // namespace
 

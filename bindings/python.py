@@ -229,27 +229,38 @@ def declared(p: Parameter) -> str:
     return f"{cpp} {p.name}"
 
 
+def filled(call: str, parameters: tuple[Parameter, ...], missing: set[str]) -> str:
+    """Returns a call of signatures.txt with the C++ arguments of the parameters, without those that are missing.
+    Helpers take Python's own types as they are."""
+    helper = call.startswith("helpers::")
+    for p in parameters:
+        if p.name in missing:
+            call = re.sub(rf"(?<![\w.:]){p.name}\b, ", "", call)
+            continue
+        as_is = helper and (p.left_out or p.type in ("axes", "array or str", "float or str", "pairs"))
+        text = p.name if as_is else argument(p)
+        call = re.sub(rf"(?<![\w.:]){p.name}\b(?!\()", lambda _, text=text: text, call)
+    return call
+
+
 def calls(f: Function) -> str:
     """Returns the body of the lambda: a call for each choice of arguments that are None."""
     before = []
     operands = [p.name for p in f.parameters if p.type == "operand" and not p.beside]
     if len(operands) == 2:
         before.append("const auto [{0}_, {1}_] = promote({0}, {1});".format(*operands))
-    if f.call:
-        text = f.call
-        for p in f.parameters:
-            inside = p.name if (p.left_out and p.type != "axes") or "helpers::" in f.call and p.type in (
-                "axes", "array or str", "float or str", "pairs") else argument(p)
-            text = re.sub(rf"(?<![\w.:]){p.name}\b(?!\()", lambda _, i=inside: i, text)
-        text = text[:-1] + ", stream)"
-        return " ".join([*before, f"return weft::{text};" if not text.startswith("helpers") else f"return {text};"])
+    if f.call.startswith("helpers::"):
+        return " ".join([*before, f"return {filled(f.call, f.parameters, {})[:-1]}, stream);"])
     open_ = [p for p in f.parameters if p.left_out]
     lines = []
     for given in itertools.product((True, False), repeat=len(open_)):
         chosen = {p.name: g for p, g in zip(open_, given)}
-        arguments = [argument(p) for p in f.parameters if chosen.get(p.name, True)]
+        missing = {name for name, g in chosen.items() if not g}
+        arguments = [argument(p) for p in f.parameters if p.name not in missing]
         condition = " && ".join(p.name for p, g in zip(open_, given) if g)
         call = f"weft::{f.target}({', '.join([*arguments, *['stream'] * f.stream])})"
+        if f.call:
+            call = f"weft::{filled(f.call, f.parameters, missing)[:-1]}, stream)"
         lines.append(f"if ({condition}) return {call};" if condition else f"return {call};")
     return " ".join([*before, *lines])
 

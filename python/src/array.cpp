@@ -191,6 +191,9 @@ constexpr Operator bitwise[] = {
 };
 
 array operated(const Operator& op, const array& a, const Operand& b) {
+  const bool bits = &op >= std::begin(bitwise) && &op < std::end(bitwise);
+  if (bits && !b.is_scalar() && issubdtype(promote_types(a.dtype(), b.dtype()), inexact))
+    throw std::invalid_argument(std::string("[") + op.name + "] floats have no bits to combine; use integers or bools");
   return op.function(a, promote_to(a, b), {});
 }
 array reflected(const Operator& op, const array& a, const Operand& b) {
@@ -210,6 +213,8 @@ void define_operators(nb::class_<array>& c) {
           op.in_place,
           [p = &op](nb::handle self, const Operand& b) {
             array& a = array_of(self);
+            if (p->function == static_cast<Binary>(divide) && !issubdtype(a.dtype(), inexact))
+              throw std::invalid_argument("[__itruediv__] an array of integers cannot hold its quotients");
             a = operated(*p, array(a), b);
             return nb::borrow(self);
           },

@@ -20,6 +20,7 @@ struct Nested {
   bool any = false;     ///< there is a number
   bool wide = false;    ///< an int needs 64 bits
   bool arrays = false;  ///< there are arrays among the elements
+  size_t rank = 0;      ///< axes that the numbers lie in; 0 before the first one
 };
 
 bool is_list(nb::handle h) { return PyList_Check(h.ptr()) || PyTuple_Check(h.ptr()); }
@@ -32,12 +33,9 @@ void note_scalar(Nested& n, nb::handle h) {
   else if (int64_t value; read_int(h, value)) {
     n.wide |= value != static_cast<int32_t>(value);
     raise(Kind::integer);
-  } else if (PyLong_Check(h.ptr())) {
+  } else {
     n.wide = true;
     raise(Kind::integer);
-  } else {
-    throw std::invalid_argument("[array] a list holds " + nb::cast<std::string>(nb::str(h.type())) +
-                                "; make it of numbers, lists and arrays");
   }
   n.any = true;
 }
@@ -52,14 +50,16 @@ void measure(Nested& n, nb::handle list, size_t depth) {
                                 "; make them equally long");
   for (int64_t k = 0; k < length; ++k) {
     const nb::handle item = PySequence_Fast_GET_ITEM(list.ptr(), k);
-    if (is_list(item)) {
+    const bool inner = is_list(item);
+    if (inner ? n.rank == depth + 1 : n.shape.size() > depth + 1)
+      throw std::invalid_argument("[array] a list holds numbers beside lists; nest all or none");
+    if (inner) {
       measure(n, item, depth + 1);
       continue;
     }
-    const bool nested = n.shape.size() > depth + 1;
-    if (is_array(item) || (!is_scalar(item) && !PyNumber_Check(item.ptr()))) n.arrays = true;
-    else if (nested) throw std::invalid_argument("[array] a list holds numbers beside lists; nest all or none");
-    else note_scalar(n, item);
+    if (is_scalar(item)) note_scalar(n, item);
+    else n.arrays = true;  // or something else, which to_array refuses
+    n.rank = depth + 1;
   }
 }
 
@@ -80,8 +80,8 @@ T number(nb::handle h) {
     if (PyErr_Occurred()) throw nb::python_error();
     return value;
   } else {
-    int64_t value = 0;
-    if (!read_int(h, value)) throw std::overflow_error("[array] an int does not fit into 64 bits");
+    int64_t value = h.ptr() == Py_True;
+    if (!PyBool_Check(h.ptr()) && !read_int(h, value)) throw std::overflow_error("[array] an int does not fit into 64 bits");
     return value;
   }
 }
@@ -170,7 +170,7 @@ array from_buffer(nb::handle object, std::optional<Dtype> dtype) {
 /// Returns NumPy's view of the bits of an array of ml_dtypes.bfloat16, or nothing.
 std::optional<array> from_ml_dtypes(nb::handle object, std::optional<Dtype> dtype) {
   if (!nb::hasattr(object, "dtype") || !nb::hasattr(object, "view")) return std::nullopt;
-  if (nb::cast<std::string>(nb::str(object.attr("dtype"))) != "bfloat16") return std::nullopt;
+  if (nb::cast<std::string>(nb::str(nb::object(object.attr("dtype")))) != "bfloat16") return std::nullopt;
   const array bits = from_buffer(object.attr("view")("uint16"), std::nullopt);
   const array halves = bits.ndim() == 0 ? reshape(view(reshape(bits, {1}), bfloat16), {}) : view(bits, bfloat16);
   return dtype ? astype(halves, *dtype) : halves;
@@ -237,7 +237,8 @@ array to_array(nb::handle h, std::optional<Dtype> dtype) {
   if (nb::hasattr(h, "__array__")) return to_array(h.attr("__array__")(), dtype);
   if (int64_t value = 0; read_int(h, value))
     return from_scalar(nb::steal(PyNumber_Index(h.ptr())), dtype);
-  throw nb::type_error(("[array] cannot make an array of " + nb::cast<std::string>(nb::str(h.type()))).c_str());
+  throw std::invalid_argument("[array] cannot make an array of " + nb::cast<std::string>(nb::str(h.type())) +
+                              "; give numbers, lists of them, or an object with a buffer or __dlpack__");
 }
 
 array weak_scalar(nb::handle number, Dtype beside) {

@@ -24,7 +24,7 @@ namespace nb = nanobind;
 /// Returns the array that a Python object stands for: an array itself, a number, nested lists of numbers and arrays, an
 /// object with a buffer (NumPy), with __dlpack__ (PyTorch, JAX), or with __weft_array__ or __mlx_array__. NumPy's
 /// float64 and complex128 become float32 and complex64 unless `dtype` is given. Throws std::invalid_argument for lists
-/// of different lengths and for elements that are no numbers, nb::type_error for other objects.
+/// of different lengths and for objects that are no numbers.
 array to_array(nb::handle object, std::optional<Dtype> dtype = std::nullopt);
 /// Returns a Python number as an array of the weak dtype `beside`: an int beside float16 is float16, a float beside
 /// int8 is float32. Throws std::overflow_error where an int does not fit.

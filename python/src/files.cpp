@@ -62,7 +62,7 @@ GGUFMetaData metadata_value(nb::handle value) {
 std::string format_of(nb::handle file, const std::optional<std::string>& format) {
   if (format) return *format;
   const std::string name = is_path(file) ? path_of(file)
-                           : nb::hasattr(file, "name") ? nb::cast<std::string>(nb::str(file.attr("name"))) : "";
+                           : nb::hasattr(file, "name") ? nb::cast<std::string>(nb::str(nb::object(file.attr("name")))) : "";
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos)
     throw std::invalid_argument("[load] cannot tell the format of \"" + name + "\"; give format=");

@@ -54,8 +54,12 @@ nb::object make_function(std::vector<nb::object> held, TransformedFunction::Body
 }
 
 void define_function(nb::module_& m) {
-  nb::class_<TransformedFunction>(m, "TransformedFunction", nb::type_slots(slots), "A function that a transform made.")
-      .def_prop_ro("__wrapped__", [](TransformedFunction& f) { return f.held().at(0); });
+  nb::class_<TransformedFunction>(m, "TransformedFunction", nb::type_slots(slots))
+      .def_prop_ro("__wrapped__", [](TransformedFunction& f) { return f.held().at(0); })
+      .def_prop_ro("__doc__", [](TransformedFunction& f) { return nb::object(f.held().at(0).attr("__doc__")); })
+      .def("__getattr__", [](TransformedFunction& f, const nb::str& name) -> nb::object {  // __name__ and its like
+        return f.held().at(0).attr(name);
+      });
 }
 
 }  // namespace weft::python

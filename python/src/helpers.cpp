@@ -40,6 +40,12 @@ nb::object one_or_tuple(const std::vector<array>& arrays) {
   return arrays.size() == 1 ? nb::cast(arrays[0]) : tuple(arrays);
 }
 
+array concatenate(std::vector<array> arrays, std::optional<int> axis, const StreamOrDevice& s) {
+  if (axis) return weft::concatenate(std::move(arrays), *axis, s);
+  for (array& a : arrays) a = flatten(a, s);
+  return weft::concatenate(std::move(arrays), 0, s);
+}
+
 array roll(const array& a, const Shape& shift, const Axes& axis, const StreamOrDevice& s) {
   if (!axis) return weft::roll(a, shift, s);
   if (shift.size() == 1) return weft::roll(a, static_cast<int>(shift[0]), axis.axes, s);

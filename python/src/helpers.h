@@ -40,6 +40,8 @@ nb::object tuple(const std::pair<A, B>& p) {
 nb::object list(const std::vector<array>& arrays);
 nb::object one_or_tuple(const std::vector<array>& arrays);
 
+/// Joins arrays along an axis; without one, their elements.
+array concatenate(std::vector<array> arrays, std::optional<int> axis, const StreamOrDevice& s);
 array roll(const array& a, const Shape& shift, const Axes& axis, const StreamOrDevice& s);
 array pad(const array& a, nb::handle width, const array& value, const std::string& mode, const StreamOrDevice& s);
 array as_strided(const array& a, const std::optional<Shape>& shape, const std::optional<Strides>& strides,

@@ -1,5 +1,6 @@
 #include "transforms.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <set>
@@ -49,6 +50,7 @@ struct Wanted {
     if (argnums) numbers = as_list(*argnums);
     else if (names.empty()) numbers = {0};
     if (numbers.empty() && names.empty()) throw std::invalid_argument("[grad] Gradient wrt no argument requested");
+    std::ranges::sort(numbers);  // gradients come in the order of the arguments, as in MLX
     std::set<int> seen;
     for (const int n : numbers) {
       if (n < 0)

@@ -158,7 +158,10 @@ nb::object to_numpy(const array& a, nb::handle dtype) {
 }
 
 /// Returns the Python number that `float(a)` and its like convert.
-double as_double(const array& a) { return nb::cast<double>(item(astype(a, issubdtype(a.dtype(), complexfloating) ? float32 : float64))); }
+double as_double(const array& a) {
+  if (issubdtype(a.dtype(), complexfloating)) throw nb::type_error("a complex number cannot become a float");
+  return nb::cast<double>(item(astype(a, float64)));
+}
 
 using Binary = array (*)(const array&, const array&, StreamOrDevice);
 
@@ -273,7 +276,7 @@ void define_conversions(nb::class_<array>& c) {
   }, nb::sig("def __iter__(self) -> Iterator[array]"));
   c.def("__repr__", text_of);
   c.def("__format__", [](const array& a, const nb::str& spec) -> nb::object {
-    if (a.ndim() == 0 && nb::len(spec) > 0) return nb::module_::import_("builtins").attr("format")(item(a), spec);
+    if (a.ndim() == 0) return nb::module_::import_("builtins").attr("format")(item(a), spec);
     if (nb::len(spec) > 0) throw nb::type_error("only arrays of one element take a format");
     return nb::cast(text_of(a));
   });
@@ -326,7 +329,14 @@ nb::class_<array> define_array(nb::module_& m) {
   c.def_prop_ro("itemsize", &array::itemsize, "The bytes of an element.");
   c.def_prop_ro("nbytes", &array::nbytes, "The bytes of all elements.");
   c.def_prop_ro("T", [](const array& a) { return transpose(a); }, "The array with its axes in reverse order.");
-  c.def_prop_ro("mT", [](const array& a) { return swapaxes(a, -1, -2); }, "The array with its last axes exchanged.");
+  c.def_prop_ro(
+      "mT",
+      [](const array& a) {
+        if (a.ndim() < 2)
+          throw std::invalid_argument("[mT] an array of shape " + to_string(a.shape()) + " is no matrix");
+        return swapaxes(a, -1, -2);
+      },
+      "The array with its last axes exchanged.");
   c.def_prop_ro("real", [](const array& a) { return real(a); }, "The real parts.");
   c.def_prop_ro("imag", [](const array& a) { return imag(a); }, "The imaginary parts.");
   c.def(

@@ -62,17 +62,33 @@ void define_limits(nb::module_& m) {
       });
 }
 
+/// Prints with other options between `with` and the end of its block.
+struct PrintScope {
+  int precision;
+  std::vector<PrintOptions> before = {};
+};
+
+void set_precision(int precision) {
+  PrintOptions options = get_printoptions();
+  options.precision = precision;
+  set_printoptions(options);
+}
+
 void define_printing(nb::module_& m) {
+  nb::class_<PrintScope>(m, "_PrintOptionsContext")
+      .def("__enter__", [](PrintScope& s) {
+        s.before.push_back(get_printoptions());
+        set_precision(s.precision);
+      })
+      .def("__exit__", [](PrintScope& s, const nb::args&) {
+        set_printoptions(s.before.back());
+        s.before.pop_back();
+      });
+  m.def("printoptions", [](int precision) { return PrintScope{precision}; }, nb::arg("precision") = -1,
+        "Returns a context in which arrays are printed with so many digits after the point.");
   nb::class_<PrintOptions>(m, "PrintOptions", "How arrays are printed.")
       .def_ro("precision", &PrintOptions::precision, "Digits after the point; -1 for as many as six digits need.");
-  m.def(
-      "set_printoptions",
-      [](int precision) {
-        PrintOptions options = get_printoptions();
-        options.precision = precision;
-        set_printoptions(options);
-      },
-      nb::arg("precision") = -1, "Sets how arrays are printed from now on.");
+  m.def("set_printoptions", &set_precision, nb::arg("precision") = -1, "Sets how arrays are printed from now on.");
   m.def("get_printoptions", &get_printoptions, "Returns how arrays are printed.");
 }
 

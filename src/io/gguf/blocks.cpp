@@ -99,10 +99,11 @@ void decode_mxfp4(const uint8_t* block, float* out) {
 // A half of 128 elements is four times 32, in the pairs of bits of the same 32 bytes.
 void decode_q2_k(const uint8_t* block, float* out) {
   const float d = half_at(block + 80), m = half_at(block + 82);
-  for (int k = 0; k < 256; ++k) {
-    const uint8_t part = block[k / 16];
-    const int code = two_bits(block[16 + k / 128 * 32 + k % 32], k % 128 / 32);
-    out[k] = d * static_cast<float>(part & 15) * static_cast<float>(code) - m * static_cast<float>(part >> 4);
+  for (int part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(block[part] & 15), minimum = m * static_cast<float>(block[part] >> 4);
+    const uint8_t* codes = block + 16 + part / 8 * 32 + part % 2 * 16;
+    for (int k = 0; k < 16; ++k)
+      out[part * 16 + k] = scale * static_cast<float>(two_bits(codes[k], part % 8 / 2)) - minimum;
   }
 }
 
@@ -111,12 +112,14 @@ void decode_q2_k(const uint8_t* block, float* out) {
 void decode_q3_k(const uint8_t* block, float* out) {
   const uint8_t* scales = block + 96;
   const float d = half_at(block + 108);
-  for (int k = 0; k < 256; ++k) {
-    const int part = k / 16;
+  for (int part = 0; part < 16; ++part) {
     const int low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
-    const int scale = (low | two_bits(scales[8 + part % 4], part / 4) << 4) - 32;
-    const int code = two_bits(block[32 + k / 128 * 32 + k % 32], k % 128 / 32) | (block[k % 32] >> (k / 32) & 1) << 2;
-    out[k] = d * static_cast<float>(scale) * static_cast<float>(code - 4);
+    const float scale = d * static_cast<float>((low | two_bits(scales[8 + part % 4], part / 4) << 4) - 32);
+    const uint8_t *third = block + part % 2 * 16, *codes = block + 32 + part / 8 * 32 + part % 2 * 16;
+    for (int k = 0; k < 16; ++k) {
+      const int code = two_bits(codes[k], part % 8 / 2) | (third[k] >> (part / 2) & 1) << 2;
+      out[part * 16 + k] = scale * static_cast<float>(code - 4);
+    }
   }
 }
 
@@ -124,21 +127,26 @@ void decode_q3_k(const uint8_t* block, float* out) {
 // of 32 bytes, then their high ones.
 void decode_q4_k(const uint8_t* block, float* out) {
   const float d = half_at(block), m = half_at(block + 2);
-  for (int k = 0; k < 256; ++k) {
-    const ScaleAndMin part = part_of(block + 4, k / 32);
-    const int code = block[16 + k / 64 * 32 + k % 32] >> (k % 64 / 32 * 4) & 15;
-    out[k] = d * static_cast<float>(part.scale) * static_cast<float>(code) - m * static_cast<float>(part.min);
+  for (int part = 0; part < 8; ++part) {
+    const ScaleAndMin of = part_of(block + 4, part);
+    const float scale = d * static_cast<float>(of.scale), minimum = m * static_cast<float>(of.min);
+    const uint8_t* codes = block + 16 + part / 2 * 32;
+    for (int k = 0; k < 32; ++k)
+      out[part * 32 + k] = scale * static_cast<float>(codes[k] >> (part % 2 * 4) & 15) - minimum;
   }
 }
 
 // As Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte k % 32 is that of element k % 32 + 32 j.
 void decode_q5_k(const uint8_t* block, float* out) {
   const float d = half_at(block), m = half_at(block + 2);
-  for (int k = 0; k < 256; ++k) {
-    const ScaleAndMin part = part_of(block + 4, k / 32);
-    const int low = block[48 + k / 64 * 32 + k % 32] >> (k % 64 / 32 * 4) & 15;
-    const int code = low | (block[16 + k % 32] >> (k / 32) & 1) << 4;
-    out[k] = d * static_cast<float>(part.scale) * static_cast<float>(code) - m * static_cast<float>(part.min);
+  for (int part = 0; part < 8; ++part) {
+    const ScaleAndMin of = part_of(block + 4, part);
+    const float scale = d * static_cast<float>(of.scale), minimum = m * static_cast<float>(of.min);
+    const uint8_t *fifth = block + 16, *codes = block + 48 + part / 2 * 32;
+    for (int k = 0; k < 32; ++k) {
+      const int code = (codes[k] >> (part % 2 * 4) & 15) | (fifth[k] >> part & 1) << 4;
+      out[part * 32 + k] = scale * static_cast<float>(code) - minimum;
+    }
   }
 }
 
@@ -146,11 +154,14 @@ void decode_q5_k(const uint8_t* block, float* out) {
 // the low nibbles of 64 bytes, then the high ones; its upper bits are four times 32, in the pairs of 32 bytes.
 void decode_q6_k(const uint8_t* block, float* out) {
   const float d = half_at(block + 208);
-  for (int k = 0; k < 256; ++k) {
-    const int half = k / 128, in_half = k % 128;
-    const int low = block[half * 64 + in_half % 64] >> (in_half / 64 * 4) & 15;
-    const int code = (low | two_bits(block[128 + half * 32 + k % 32], in_half / 32) << 4) - 32;
-    out[k] = d * static_cast<float>(signed_byte(block[192 + k / 16])) * static_cast<float>(code);
+  for (int part = 0; part < 16; ++part) {
+    const int half = part / 8, in_half = part % 8;
+    const float scale = d * static_cast<float>(signed_byte(block[192 + part]));
+    const uint8_t *low = block + half * 64 + in_half % 4 * 16, *high = block + 128 + half * 32 + part % 2 * 16;
+    for (int k = 0; k < 16; ++k) {
+      const int code = (low[k] >> (in_half / 4 * 4) & 15) | two_bits(high[k], in_half / 2) << 4;
+      out[part * 16 + k] = scale * static_cast<float>(code - 32);
+    }
   }
 }
 
@@ -165,11 +176,11 @@ void decode_q8_k(const uint8_t* block, float* out) {
 void decode_iq4_xs(const uint8_t* block, float* out) {
   const float d = half_at(block);
   const uint32_t high = word_at(block + 2, 2);
-  for (int k = 0; k < 256; ++k) {
-    const int part = k / 32;
+  for (int part = 0; part < 8; ++part) {
     const int low = block[4 + part / 2] >> (part % 2 * 4) & 15;
-    const int scale = (low | static_cast<int>(high >> (2 * part) & 3) << 4) - 32;
-    out[k] = d * static_cast<float>(scale) * static_cast<float>(uneven[nibble(block + 8 + part * 16, k % 32)]);
+    const float scale = d * static_cast<float>((low | static_cast<int>(high >> (2 * part) & 3) << 4) - 32);
+    for (int k = 0; k < 32; ++k)
+      out[part * 32 + k] = scale * static_cast<float>(uneven[nibble(block + 8 + part * 16, k)]);
   }
 }
 

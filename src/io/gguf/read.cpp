@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "graph/build.h"
 #include "io/gguf/layout.h"
 #include "io/gguf/metadata.h"
@@ -138,13 +140,13 @@ class FileReader {
     const TensorType& type = *t.type;
     const uint64_t blocks = t.bytes / type.bytes;
     const auto buffer = runtime::allocate(blocks * type.elements * sizeof(float16_t));
-    auto* to = static_cast<float16_t*>(buffer->data());
+    auto* to = static_cast<uint16_t*>(buffer->data());
     const auto* from = reinterpret_cast<const uint8_t*>(bytes_.view.data()) + t.begin;
     runtime::parallel_for(static_cast<int64_t>(blocks), [&](int64_t first, int64_t end) {
       float numbers[256];
       for (int64_t k = first; k < end; ++k) {
         type.decode(from + k * type.bytes, numbers);
-        for (int64_t i = 0; i < type.elements; ++i) to[k * type.elements + i] = float16_t(numbers[i]);
+        for (int64_t i = 0; i < type.elements; ++i) to[k * type.elements + i] = float_to_f16(numbers[i]);
       }
     });
     return from_buffer(buffer, shape_of(t.lengths), float16);
@@ -195,7 +197,8 @@ class FileReader {
 }  // namespace io::gguf
 
 GGUFLoad load_gguf(const std::string& file, StreamOrDevice) {
-  if (!std::filesystem::exists(file)) throw_invalid("load_gguf", "there is no file " + file);
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) throw_invalid("load_gguf", "there is no file " + file);
   const io::Bytes bytes = io::map_file("load_gguf", file);
   return io::gguf::FileReader(bytes).read();
 }

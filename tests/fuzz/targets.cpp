@@ -115,11 +115,9 @@ void safetensors(std::string_view bytes) {
   });
 }
 
-/// Tensors and metadata that are written are those of dtypes that the format has beside quantised ones.
 void gguf(std::string_view bytes) {
   or_refused([&] {
-    auto [arrays, metadata] = load_gguf(reader(bytes));
-    std::erase_if(arrays, [](const auto& entry) { return entry.second.dtype() == uint32; });
+    auto [arrays, metadata] = load_gguf(reader(bytes));  // metadata without elements cannot be written
     std::erase_if(metadata, [](const auto& entry) {
       const auto* a = std::get_if<array>(&entry.second);
       return entry.first == "general.alignment" || (a && a->size() == 0);

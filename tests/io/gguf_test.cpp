@@ -216,6 +216,45 @@ TEST_CASE("gguf: what is written comes back, and equal content gives equal bytes
   CHECK(load_gguf(folder / "a.gguf").first.at("int32").to_vector<int>() == std::vector<int>{0, 1, 2, 3, 4, 5});
 }
 
+TEST_CASE("gguf: codes are written as the tensors that they were") {
+  const auto tensors = load_gguf(golden + "blocks.gguf").first;
+  std::unordered_map<std::string, array> codes;
+  for (const char* name : {"Q4_0", "Q4_1", "Q8_0"})
+    for (const char* part : {".weight", ".scales", ".biases"})
+      codes.emplace(std::string(name) + part, tensors.at(std::string(name) + part));
+  const std::string bytes = written(codes);
+  const auto back = read(bytes).first;
+  CHECK(back.size() == codes.size());
+  for (const auto& [name, a] : codes) CHECK(array_equal(a, back.at(name)).item<bool>());
+  CHECK(bytes.find("Q4_0.scales") == std::string::npos);
+  CHECK(written(back) == bytes);
+  // The blocks are those of the other package, bit by bit: the last tensor here is Q8_0.
+  const std::string file = io::read_file(golden + "blocks.gguf"), last = bytes.substr(bytes.size() - 96, 68);
+  CHECK(file.find(last) != std::string::npos);
+  for (const size_t before : {64 + 96, 64 + 64 + 96}) {
+    CAPTURE(before);
+    CHECK(file.find(bytes.substr(bytes.size() - before, 36)) != std::string::npos);
+  }
+
+  const array words = zeros({2, 8}, uint32), halves = ones({2, 2}, float16), wide = zeros({2, 16}, uint32);
+  CHECK(read(written({{"w", words}, {"w.scales", halves}, {"w.biases", halves}})).first.size() == 3);
+  CHECK(read(written({{"w", zeros({2, 0}, uint32)},
+                      {"w.scales", zeros({2, 0}, float16)},
+                      {"w.biases", zeros({2, 0}, float16)}}))
+            .first.at("w.scales")
+            .shape() == Shape{2, 0});
+  const std::unordered_map<std::string, array> others[] = {
+      {{"w", words}, {"w.scales", halves}},
+      {{"w", words}, {"w.scales", halves}, {"w.biases", ones({2, 2})}},
+      {{"w", words}, {"w.scales", halves}, {"w.biases", ones({2, 1}, float16)}},
+      {{"w", words}, {"w.scales", ones({1, 2}, float16)}, {"w.biases", ones({1, 2}, float16)}},
+      {{"w", zeros({2, 6}, uint32)}, {"w.scales", halves}, {"w.biases", halves}},
+      {{"w", zeros({}, uint32)}, {"w.scales", ones({}, float16)}, {"w.biases", ones({}, float16)}}};
+  for (const auto& arrays : others) CHECK_THROWS_WITH_AS(written(arrays), doctest::Contains("'w'"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(written({{"w", wide}, {"w.scales", halves}, {"w.biases", halves}}),
+                       doctest::Contains("biases other than -128"), std::runtime_error);
+}
+
 TEST_CASE("gguf: older versions, and the other byte order") {
   std::string six(6, '\0');
   for (char k = 0; k < 6; ++k) six[static_cast<size_t>(k)] = k;

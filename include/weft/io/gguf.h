@@ -39,9 +39,10 @@ using GGUFLoad = std::pair<std::unordered_map<std::string, array>, std::unordere
 WEFT_API GGUFLoad load_gguf(const std::string& file, StreamOrDevice s = {});
 WEFT_API GGUFLoad load_gguf(const std::shared_ptr<io::Reader>& in, StreamOrDevice s = {});
 /// Writes a GGUF file of version 3, tensors and metadata by name. ".gguf" is added to a name without it. Tensors are
-/// float16, bfloat16, float32, float64 or a signed integer (others throw std::runtime_error), of 8 axes at most.
-/// Metadata are bools, integers, float32 and float64 (other dtypes throw std::invalid_argument), without an axis of
-/// length 0 (std::runtime_error). "general.alignment", a power of two, says where tensors begin; else 32.
+/// float16, bfloat16, float32, float64 or a signed integer (others throw std::runtime_error), of 8 axes at most. Codes,
+/// scales and biases as load_gguf makes them are one tensor again, Q4_0, Q4_1 or Q8_0. Metadata are bools, integers,
+/// float32 and float64 (other dtypes throw std::invalid_argument), without an axis of length 0 (std::runtime_error).
+/// "general.alignment", a power of two, says where tensors begin; else 32.
 WEFT_API void save_gguf(std::string file, std::unordered_map<std::string, array> array_map,
                         std::unordered_map<std::string, GGUFMetaData> meta_data = {});
 WEFT_API void save_gguf(const std::shared_ptr<io::Writer>& out, std::unordered_map<std::string, array> array_map,

@@ -22,6 +22,14 @@ float16_t half_at(const uint8_t* p) {
 /// Returns code k of 32 codes of 4 bits: the low nibbles of 16 bytes, then their high ones.
 int nibble(const uint8_t* q, int k) { return k < 16 ? q[k] & 15 : q[k - 16] >> 4; }
 
+void put_half(float16_t h, uint8_t* p) {
+  p[0] = static_cast<uint8_t>(h.bits), p[1] = static_cast<uint8_t>(h.bits >> 8);
+}
+
+void put_nibbles(const uint8_t* codes, uint8_t* q) {
+  for (int k = 0; k < 16; ++k) q[k] = static_cast<uint8_t>(codes[k] | codes[k + 16] << 4);
+}
+
 int two_bits(uint8_t byte, int pair) { return byte >> (2 * pair) & 3; }
 
 int signed_byte(uint8_t byte) { return static_cast<int8_t>(byte); }
@@ -61,6 +69,22 @@ void codes_q8_0(const uint8_t* block, AffineBlock& out) {
   for (int k = 0; k < 32; ++k) out.codes[k] = block[2 + k] ^ 0x80;
   out.scale = half_at(block);
   out.bias = float16_t(-128 * static_cast<float>(out.scale));
+}
+
+void pack_q4_0(const AffineBlock& from, uint8_t* block) {
+  put_half(from.scale, block);
+  put_nibbles(from.codes, block + 2);
+}
+
+void pack_q4_1(const AffineBlock& from, uint8_t* block) {
+  put_half(from.scale, block);
+  put_half(from.bias, block + 2);
+  put_nibbles(from.codes, block + 4);
+}
+
+void pack_q8_0(const AffineBlock& from, uint8_t* block) {
+  put_half(from.scale, block);
+  for (int k = 0; k < 32; ++k) block[2 + k] = from.codes[k] ^ 0x80;
 }
 
 // d, 32 fifth bits, 16 bytes of nibbles: d · (code - 16).

@@ -5,10 +5,13 @@
 
 namespace weft::io::gguf {
 
-// Blocks of 32 with one scale, as affine codes.
+// Blocks of 32 with one scale, as affine codes, and back.
 void codes_q4_0(const uint8_t* block, AffineBlock& out);
 void codes_q4_1(const uint8_t* block, AffineBlock& out);
 void codes_q8_0(const uint8_t* block, AffineBlock& out);
+void pack_q4_0(const AffineBlock& from, uint8_t* block);
+void pack_q4_1(const AffineBlock& from, uint8_t* block);
+void pack_q8_0(const AffineBlock& from, uint8_t* block);
 
 // Blocks of 32 with one scale, as numbers.
 void decode_q5_0(const uint8_t* block, float* out);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "graph/build.h"
+#include "io/gguf/affine.h"
 #include "io/gguf/layout.h"
 #include "io/gguf/metadata.h"
 #include "io/gguf/types.h"
@@ -141,7 +142,7 @@ class FileReader {
     const uint64_t blocks = t.bytes / type.bytes;
     const auto buffer = runtime::allocate(blocks * type.elements * sizeof(float16_t));
     auto* to = static_cast<uint16_t*>(buffer->data());
-    const auto* from = reinterpret_cast<const uint8_t*>(bytes_.view.data()) + t.begin;
+    const uint8_t* from = data_of(t);
     runtime::parallel_for(static_cast<int64_t>(blocks), [&](int64_t first, int64_t end) {
       float numbers[256];
       for (int64_t k = first; k < end; ++k) {
@@ -149,41 +150,20 @@ class FileReader {
         for (int64_t i = 0; i < type.elements; ++i) to[k * type.elements + i] = float_to_f16(numbers[i]);
       }
     });
-    return from_buffer(buffer, shape_of(t.lengths), float16);
+    const Shape shape = shape_of(t.lengths);
+    return array(graph::data({shape, float16}, {buffer, 0, row_major_strides(shape)}));
   }
 
   void make_affine(const Tensor& t) {
-    const TensorType& type = *t.type;
-    const auto words_of_block = static_cast<size_t>(type.bits);  // 32 codes
-    const uint64_t blocks = t.bytes / type.bytes;
-    const auto words = runtime::allocate(blocks * words_of_block * 4), scales = runtime::allocate(blocks * 2),
-               biases = runtime::allocate(blocks * 2);
-    auto* w = static_cast<uint32_t*>(words->data());
-    auto *scale = static_cast<float16_t*>(scales->data()), *bias = static_cast<float16_t*>(biases->data());
-    const auto* from = reinterpret_cast<const uint8_t*>(bytes_.view.data()) + t.begin;
-    runtime::parallel_for(static_cast<int64_t>(blocks), [&](int64_t first, int64_t end) {
-      AffineBlock block;
-      for (int64_t k = first; k < end; ++k) {
-        type.codes(from + k * type.bytes, block);
-        scale[k] = block.scale, bias[k] = block.bias;
-        for (size_t i = 0, codes = 32 / words_of_block; i < words_of_block; ++i) {
-          uint32_t word = 0;
-          for (size_t j = codes; j-- > 0;) word = word << type.bits | block.codes[i * codes + j];
-          w[static_cast<size_t>(k) * words_of_block + i] = word;
-        }
-      }
-    });
-    std::vector<uint64_t> lengths = t.lengths;
-    lengths.back() = t.lengths.back() / 32 * words_of_block;
-    put(t, t.name, from_buffer(words, shape_of(lengths), uint32));
-    lengths.back() = t.lengths.back() / 32;
-    const std::string prefix = t.name.ends_with(".weight") ? t.name.substr(0, t.name.size() - 7) : t.name;
-    put(t, prefix + ".scales", from_buffer(scales, shape_of(lengths), float16));
-    put(t, prefix + ".biases", from_buffer(biases, shape_of(lengths), float16));
+    const AffineArrays a = unpack_blocks(*t.type, data_of(t), t.bytes / t.type->bytes, shape_of(t.lengths));
+    const std::string prefix = affine_prefix(t.name);
+    put(t, t.name, a.codes);
+    put(t, prefix + ".scales", a.scales);
+    put(t, prefix + ".biases", a.biases);
   }
 
-  static array from_buffer(runtime::BufferRef buffer, const Shape& shape, Dtype dtype) {
-    return array(graph::data({shape, dtype}, {std::move(buffer), 0, row_major_strides(shape)}));
+  const uint8_t* data_of(const Tensor& t) const {
+    return reinterpret_cast<const uint8_t*>(bytes_.view.data()) + std::min<uint64_t>(t.begin, bytes_.size());
   }
 
   const Bytes& bytes_;

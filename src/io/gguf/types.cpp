@@ -18,9 +18,23 @@ constexpr TensorType types[] = {
     {.id = 27, .name = "I64", .elements = 1, .bytes = 8, .dtype = int64},
     {.id = 28, .name = "F64", .elements = 1, .bytes = 8, .dtype = float64},
     {.id = 30, .name = "BF16", .elements = 1, .bytes = 2, .dtype = bfloat16},
-    {.id = 2, .name = "Q4_0", .elements = 32, .bytes = 18, .codes = codes_q4_0, .bits = 4},
-    {.id = 3, .name = "Q4_1", .elements = 32, .bytes = 20, .codes = codes_q4_1, .bits = 4},
-    {.id = 8, .name = "Q8_0", .elements = 32, .bytes = 34, .codes = codes_q8_0, .bits = 8},
+    {.id = 2,
+     .name = "Q4_0",
+     .elements = 32,
+     .bytes = 18,
+     .codes = codes_q4_0,
+     .pack = pack_q4_0,
+     .bits = 4,
+     .zero = 8},
+    {.id = 3, .name = "Q4_1", .elements = 32, .bytes = 20, .codes = codes_q4_1, .pack = pack_q4_1, .bits = 4},
+    {.id = 8,
+     .name = "Q8_0",
+     .elements = 32,
+     .bytes = 34,
+     .codes = codes_q8_0,
+     .pack = pack_q8_0,
+     .bits = 8,
+     .zero = 128},
     {.id = 6, .name = "Q5_0", .elements = 32, .bytes = 22, .decode = decode_q5_0},
     {.id = 7, .name = "Q5_1", .elements = 32, .bytes = 24, .decode = decode_q5_1},
     {.id = 10, .name = "Q2_K", .elements = 256, .bytes = 84, .decode = decode_q2_k},
@@ -51,6 +65,12 @@ const TensorType* find_type(uint32_t id) {
 
 const TensorType* find_type(Dtype dtype) {
   const auto* found = std::find_if(std::begin(types), std::end(types), [&](const auto& t) { return t.dtype == dtype; });
+  return found == std::end(types) ? nullptr : found;
+}
+
+const TensorType* find_type(int bits, int zero) {
+  const auto* found = std::find_if(std::begin(types), std::end(types),
+                                   [&](const auto& t) { return t.codes && t.bits == bits && t.zero == zero; });
   return found == std::end(types) ? nullptr : found;
 }
 

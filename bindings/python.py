@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -282,7 +283,8 @@ def python_signature(f: Function, is_method: bool) -> str:
         if p.keyword and not keyword:
             keyword = True
             parts.append("*")
-        parts.append(f"{p.name}: {annotation(p)}" + (f" = {p.default}" if p.default is not None else ""))
+        default = "..." if p.type == "lists" and p.default else p.default  # a number stands for a list of lists
+        parts.append(f"{p.name}: {annotation(p)}" + (f" = {default}" if default is not None else ""))
     if f.stream and not keyword:
         parts.append("*")
     if f.stream:
@@ -296,6 +298,19 @@ def result_annotation(f: Function) -> str:
     if f.result == "one or tuple":
         return "array | tuple[array, ...]"
     return RESULTS.get(f.target, "array")
+
+
+EXCEPTIONS = {"std::invalid_argument": "ValueError", "std::out_of_range": "IndexError",
+              "std::runtime_error": "RuntimeError", "std::overflow_error": "OverflowError", "Throws": "Raises",
+              "throws": "raises", "nullopt": "None"}
+
+
+def docstring(text: str) -> str:
+    """Returns a comment of the headers as Python says it: other exceptions, and no code of C++."""
+    paragraphs = re.split(r"\n\s*\n", "\n".join(line for line in text.split("\n") if not line.startswith("    ")))
+    for cpp, python in EXCEPTIONS.items():
+        paragraphs = [re.sub(rf"\b{cpp}\b", python, p) for p in paragraphs]
+    return "\n\n".join(textwrap.fill(" ".join(p.split()), 100) for p in paragraphs if p.strip())
 
 
 def literal(text: str) -> str:
@@ -333,7 +348,7 @@ def definition(f: Function, where: str, is_method: bool) -> str:
     if f.stream:
         arguments += [*["nb::kw_only()"] * (not keyword), 'nb::arg("stream") = nb::none()']
     arguments.append(f"nb::sig({literal(python_signature(f, is_method))})")
-    arguments.append(literal(" ".join(f.doc.split())))
+    arguments.append(literal(docstring(f.doc)))
     taken = [*map(declared, f.parameters), *["const StreamOrDevice& stream"] * f.stream]
     lambda_ = f"[]({', '.join(taken)}) {{ {body(f)} }}"
     return f'  {where}.def("{f.name}", {lambda_},\n      ' + ", ".join(arguments) + ");\n"

@@ -3,9 +3,11 @@
 A path names a leaf by the keys and indices that lead to it, joined by dots: "layers.0.weight".
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, overload
 
 __all__ = ["tree_flatten", "tree_map", "tree_map_with_path", "tree_merge", "tree_reduce", "tree_unflatten"]
 
@@ -39,6 +41,24 @@ def tree_map_with_path(
             that is itself a leaf is then None.
     """
     return _map(fn, path, tree, rest, is_leaf)
+
+
+@overload
+def tree_flatten(
+    tree: Any, prefix: str = "", is_leaf: Callable[[Any], bool] | None = None, destination: None = None
+) -> list[tuple[str, Any]]: ...
+
+
+@overload
+def tree_flatten(
+    tree: Any, prefix: str = "", is_leaf: Callable[[Any], bool] | None = None, *, destination: list[tuple[str, Any]]
+) -> list[tuple[str, Any]]: ...
+
+
+@overload
+def tree_flatten(
+    tree: Any, prefix: str = "", is_leaf: Callable[[Any], bool] | None = None, *, destination: dict[str, Any]
+) -> dict[str, Any]: ...
 
 
 def tree_flatten(

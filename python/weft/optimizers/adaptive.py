@@ -10,7 +10,7 @@ from weft.optimizers.optimizer import Optimizer, Rate, require
 __all__ = ["AdaDelta", "Adagrad", "Adam", "AdamW", "Adamax", "RMSprop"]
 
 
-def running_mean(mean: mx.array, value: mx.array, kept: float) -> mx.array:
+def running_mean(mean: mx.array, value: mx.array, kept: float | mx.array) -> mx.array:
     """Return the next exponential moving average, `kept · mean + (1 - kept) · value`."""
     return kept * mean + (1 - kept) * value
 

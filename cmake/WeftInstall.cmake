@@ -4,6 +4,7 @@ install(TARGETS weft weft_mlx EXPORT weft-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${WEFT_C_HEADER} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/c)
 # Names relative to the file itself, so that the installed tree can be moved. DT_RPATH rather than DT_RUNPATH: it holds
 # for the libraries' libraries too, which an archive carries beside libweft (WeftPackage).
 set_target_properties(weft PROPERTIES INSTALL_RPATH "$ORIGIN")

@@ -1,7 +1,7 @@
 # One object library a layer, in the order of docs/design.md §1: a layer sees itself and the layers below it.
 # tests/checks/check_layers.py holds the includes against the same list.
 set(WEFT_LAYERS base runtime kernel target kernels target/null target/cpu target/cuda graph compiler array transforms io
-  text data optim nn models)
+  text data optim nn c models)
 include(WeftOperators)
 set(WEFT_LAYER_OBJECTS "")
 set(WEFT_LAYER_LIBRARIES "")
@@ -41,6 +41,25 @@ if(TARGET weft_target_cuda)
       "-DFILES=${WEFT_CUDA_TEXTS}" -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
     DEPENDS ${WEFT_CUDA_TEXTS} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake)
   target_sources(weft_target_cuda PRIVATE ${WEFT_CUDA_SOURCES})
+endif()
+
+# The C interface of the operations is made of the C++ headers: its header, which is installed, and its source.
+if(TARGET weft_c)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(WEFT_C_INCLUDE ${PROJECT_BINARY_DIR}/generated/include)
+  set(WEFT_C_HEADER ${WEFT_C_INCLUDE}/weft/c/operations.h)
+  set(WEFT_C_SYMBOLS ${PROJECT_BINARY_DIR}/generated/c/symbols.txt)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/weft/*.h)
+  add_custom_command(OUTPUT ${WEFT_C_HEADER} ${PROJECT_BINARY_DIR}/generated/c/operations.cpp ${WEFT_C_SYMBOLS} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/generated/c
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bindings/c.py ${WEFT_C_HEADER}
+      ${PROJECT_BINARY_DIR}/generated/c/operations.cpp ${WEFT_C_SYMBOLS}
+    DEPENDS ${PROJECT_SOURCE_DIR}/bindings/c.py ${PROJECT_SOURCE_DIR}/bindings/signatures.py ${headers})
+  add_custom_target(weft_c_header DEPENDS ${WEFT_C_HEADER})
+  target_sources(weft_c PRIVATE ${PROJECT_BINARY_DIR}/generated/c/operations.cpp ${WEFT_C_HEADER})
+  set_source_files_properties(${PROJECT_BINARY_DIR}/generated/c/operations.cpp PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  target_include_directories(weft_c PRIVATE ${WEFT_C_INCLUDE})
 endif()
 
 # External packages are named where they are used, and nowhere else.
@@ -104,7 +123,7 @@ if(weft_type STREQUAL "SHARED_LIBRARY")
 endif()
 target_compile_features(weft PUBLIC cxx_std_20)
 target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(weft PRIVATE ${WEFT_EXTERNAL})
 # MLX's headers and namespace over Weft's (docs/mlx.md): only for those who ask for them.
 add_library(weft_mlx INTERFACE)
@@ -114,5 +133,5 @@ target_include_directories(weft_mlx INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft/compat>)
 target_link_libraries(weft_mlx INTERFACE weft)
 target_include_directories(weft_internal INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
-  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated ${WEFT_C_INCLUDE})
 target_link_libraries(weft_internal INTERFACE ${WEFT_EXTERNAL} weft_options)

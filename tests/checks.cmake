@@ -68,6 +68,20 @@ if(TARGET weft_program AND PROJECT_IS_TOP_LEVEL AND WEFT_INSTALL AND NOT WEFT_SA
   weft_check(check_packages 600 ${Python3_EXECUTABLE} ${checks}/check_packages.py ${PROJECT_BINARY_DIR})
   set_tests_properties(check_packages PROPERTIES SKIP_RETURN_CODE 77)  # where no bare root can be made
 endif()
+# The Python package's own tests, in two parts that run beside each other.
+if(TARGET weft_python)
+  file(GLOB parts RELATIVE ${PROJECT_SOURCE_DIR}/tests/python CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/test_*.py)
+  set(python_slow test_operations.py test_operations_shapes.py test_optimizers.py)
+  set(python_core ${parts})
+  list(REMOVE_ITEM python_core ${python_slow})
+  foreach(part core slow)
+    list(TRANSFORM python_${part} PREPEND ${PROJECT_SOURCE_DIR}/tests/python/)
+    weft_check(python_${part} 900 ${Python_EXECUTABLE} -m pytest -q -p no:cacheprovider ${python_${part}})
+    set_property(TEST python_${part} APPEND PROPERTY ENVIRONMENT
+      "PYTHONPATH=${PROJECT_BINARY_DIR}/python:${WEFT_PYTHON_PACKAGES}")
+    set_tests_properties(python_${part} PROPERTIES COST 100 WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+  endforeach()
+endif()
 if(TARGET weft_program AND TARGET example_export_layer)
   weft_check(check_worked_example 120 ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/worked-example --check
     --build ${PROJECT_BINARY_DIR})

@@ -6,6 +6,7 @@
 #include "weft/control.h"
 #include "weft/data.h"
 #include "weft/device.h"
+#include "weft/distributed.h"
 #include "weft/dtype.h"
 #include "weft/einsum.h"
 #include "weft/export.h"

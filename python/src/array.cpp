@@ -199,18 +199,18 @@ array operated(const Operator& op, const array& a, const Operand& b) {
     throw std::invalid_argument(std::string("[") + op.name + "] floats have no bits to combine; use integers or bools");
   return op.function(a, promote_to(a, b), {});
 }
-array reflected(const Operator& op, const array& a, const Operand& b) {
-  return op.function(promote_to(a, b), a, {});
-}
+array reflected(const Operator& op, const array& a, const Operand& b) { return op.function(promote_to(a, b), a, {}); }
 
 void define_operators(nb::class_<array>& c) {
   const auto define = [&](const Operator& op) {
     // The operator's row is static, so a pointer to it may stay in the function.
-    c.def(op.name, [p = &op](const array& a, const Operand& b) { return operated(*p, a, b); }, nb::arg("other"),
-          nb::is_operator());
+    c.def(
+        op.name, [p = &op](const array& a, const Operand& b) { return operated(*p, a, b); }, nb::arg("other"),
+        nb::is_operator());
     if (op.reflected)
-      c.def(op.reflected, [p = &op](const array& a, const Operand& b) { return reflected(*p, a, b); },
-            nb::arg("other"), nb::is_operator());
+      c.def(
+          op.reflected, [p = &op](const array& a, const Operand& b) { return reflected(*p, a, b); }, nb::arg("other"),
+          nb::is_operator());
     if (op.in_place)
       c.def(
           op.in_place,
@@ -225,7 +225,8 @@ void define_operators(nb::class_<array>& c) {
   };
   for (const Operator& op : operators) define(op);
   for (const Operator& op : bitwise) define(op);
-  c.def("__matmul__", [](const array& a, const array& b) { return matmul(a, b); }, nb::arg("other"), nb::is_operator());
+  c.def(
+      "__matmul__", [](const array& a, const array& b) { return matmul(a, b); }, nb::arg("other"), nb::is_operator());
   c.def(
       "__imatmul__",
       [](nb::handle self, const array& b) {
@@ -247,7 +248,8 @@ void define_operators(nb::class_<array>& c) {
           if (!b.take(other)) return nb::bool_(otherwise);
           return nb::cast(function(a, promote_to(a, b), {}));
         },
-        nb::arg("other").none(), nb::sig((std::string("def ") + name + "(self, other: object) -> array | bool").c_str()));
+        nb::arg("other").none(),
+        nb::sig((std::string("def ") + name + "(self, other: object) -> array | bool").c_str()));
   };
   compare("__eq__", equal, false);
   compare("__ne__", not_equal, true);
@@ -255,9 +257,7 @@ void define_operators(nb::class_<array>& c) {
 }
 
 void define_conversions(nb::class_<array>& c) {
-  c.def("__bool__", [](const array& a) {
-    return nb::cast<bool>(nb::bool_(item(a)));
-  });
+  c.def("__bool__", [](const array& a) { return nb::cast<bool>(nb::bool_(item(a))); });
   c.def("__int__", [](const array& a) { return nb::int_(item(a)); });
   c.def("__float__", as_double);
   c.def("__complex__", [](const array& a) { return item(astype(a, complex64)); });
@@ -270,10 +270,13 @@ void define_conversions(nb::class_<array>& c) {
     if (a.ndim() == 0) throw nb::type_error("len() of an array without axes");
     return a.shape(0).bound();
   });
-  c.def("__iter__", [](const array& a) {
-    if (a.ndim() == 0) throw nb::type_error("iteration over an array without axes");
-    return helpers::list(unstack(a)).attr("__iter__")();
-  }, nb::sig("def __iter__(self) -> Iterator[array]"));
+  c.def(
+      "__iter__",
+      [](const array& a) {
+        if (a.ndim() == 0) throw nb::type_error("iteration over an array without axes");
+        return helpers::list(unstack(a)).attr("__iter__")();
+      },
+      nb::sig("def __iter__(self) -> Iterator[array]"));
   c.def("__repr__", text_of);
   c.def("__format__", [](const array& a, const nb::str& spec) -> nb::object {
     if (a.ndim() == 0) return nb::module_::import_("builtins").attr("format")(item(a), spec);
@@ -283,20 +286,24 @@ void define_conversions(nb::class_<array>& c) {
   c.def("item", item, "Returns the element of an array that has one, as a Python number.");
   c.def("tolist", to_list, nb::sig("def tolist(self) -> Any"),
         "Returns the elements as nested lists, or a number for an array without axes.");
-  c.def("__array__", [](const array& a, nb::handle dtype, nb::handle) { return to_numpy(a, dtype); },
-        nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-        nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"));
-  c.def("__array_namespace__", [](const array&, nb::handle) { return nb::module_::import_("weft.core"); },
-        nb::arg("api_version") = nb::none());
-  c.def("__dlpack__",
-        [](nb::handle self, nb::handle, nb::handle max_version, nb::handle device, std::optional<bool> copy) {
-          return to_dlpack(self, max_version, device, copy);
-        },
-        nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-        nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
+  c.def(
+      "__array__", [](const array& a, nb::handle dtype, nb::handle) { return to_numpy(a, dtype); },
+      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+      nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"));
+  c.def(
+      "__array_namespace__", [](const array&, nb::handle) { return nb::module_::import_("weft.core"); },
+      nb::arg("api_version") = nb::none());
+  c.def(
+      "__dlpack__",
+      [](nb::handle self, nb::handle, nb::handle max_version, nb::handle device, std::optional<bool> copy) {
+        return to_dlpack(self, max_version, device, copy);
+      },
+      nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+      nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
   c.def("__dlpack_device__", [](const array&) { return nb::make_tuple(1, 0); });
   c.def("__copy__", [](const array& a) { return a; });
-  c.def("__deepcopy__", [](const array& a, nb::handle) { return a; }, nb::arg("memo"));
+  c.def(
+      "__deepcopy__", [](const array& a, nb::handle) { return a; }, nb::arg("memo"));
   c.def("__getstate__", [](const array& a) {
     compute(a);
     return nb::make_tuple(dtype_name(a.dtype()), a.shape(),
@@ -317,18 +324,21 @@ nb::class_<array> define_array(nb::module_& m) {
   nb::class_<array> c(m, "array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
                       "An array of numbers of one dtype: a lazy value. Nothing is computed until `eval`, or until the "
                       "values are read. In-place operators and assignment to elements give the object another value.");
-  c.def("__init__",
-        [](array* self, nb::handle val, std::optional<Dtype> dtype) { new (self) array(to_array(val, dtype)); },
-        nb::arg("val"), nb::arg("dtype") = nb::none(),
-        nb::sig("def __init__(self, val: Any, dtype: Dtype | None = None) -> None"),
-        "Makes an array of a number, nested lists, a NumPy array, or an object with a buffer or __dlpack__.");
+  c.def(
+      "__init__",
+      [](array* self, nb::handle val, std::optional<Dtype> dtype) { new (self) array(to_array(val, dtype)); },
+      nb::arg("val"), nb::arg("dtype") = nb::none(),
+      nb::sig("def __init__(self, val: Any, dtype: Dtype | None = None) -> None"),
+      "Makes an array of a number, nested lists, a NumPy array, or an object with a buffer or __dlpack__.");
   c.def_prop_ro("dtype", &array::dtype, nb::sig("def dtype(self) -> Dtype"), "The dtype of the elements.");
-  c.def_prop_ro("shape", [](const array& a) { return a.shape(); }, "The lengths of the axes, a tuple.");
+  c.def_prop_ro(
+      "shape", [](const array& a) { return a.shape(); }, "The lengths of the axes, a tuple.");
   c.def_prop_ro("ndim", &array::ndim, "The number of axes.");
   c.def_prop_ro("size", &array::size, "The number of elements.");
   c.def_prop_ro("itemsize", &array::itemsize, "The bytes of an element.");
   c.def_prop_ro("nbytes", &array::nbytes, "The bytes of all elements.");
-  c.def_prop_ro("T", [](const array& a) { return transpose(a); }, "The array with its axes in reverse order.");
+  c.def_prop_ro(
+      "T", [](const array& a) { return transpose(a); }, "The array with its axes in reverse order.");
   c.def_prop_ro(
       "mT",
       [](const array& a) {
@@ -337,8 +347,10 @@ nb::class_<array> define_array(nb::module_& m) {
         return swapaxes(a, -1, -2);
       },
       "The array with its last axes exchanged.");
-  c.def_prop_ro("real", [](const array& a) { return real(a); }, "The real parts.");
-  c.def_prop_ro("imag", [](const array& a) { return imag(a); }, "The imaginary parts.");
+  c.def_prop_ro(
+      "real", [](const array& a) { return real(a); }, "The real parts.");
+  c.def_prop_ro(
+      "imag", [](const array& a) { return imag(a); }, "The imaginary parts.");
   c.def(
       "reshape",
       [](const array& a, const nb::args& shape, const StreamOrDevice& stream) {

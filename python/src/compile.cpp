@@ -13,10 +13,10 @@ namespace {
 
 /// One trace of a compiled Python function: a C++ program whose state are the arrays of captured trees.
 struct Traced {
-  std::vector<array> slots;      ///< captured inputs during a call, handles that the program updates
-  std::vector<size_t> outputs;   ///< for each captured output its slot, or slots.size() + its number among the results
-  size_t own = 0;                ///< results of the function itself; captured outputs without a slot follow
-  nb::object result;             ///< what the function returned, with any arrays
+  std::vector<array> slots;     ///< captured inputs during a call, handles that the program updates
+  std::vector<size_t> outputs;  ///< for each captured output its slot, or slots.size() + its number among the results
+  size_t own = 0;               ///< results of the function itself; captured outputs without a slot follow
+  nb::object result;            ///< what the function returned, with any arrays
   ArrayFunction program;
   // Of the call that is under way; the trace reads them.
   nb::handle arguments;
@@ -40,7 +40,8 @@ std::vector<array> trace(Traced& t, nb::handle fun, const std::vector<array>& va
   for (size_t k = 0; k < inputs.size(); ++k) inputs[k].replace(nb::cast(t.slots[k]));
   size_t at = 0;
   const nb::object arguments = with_arrays(t.arguments, values, at);
-  nb::object result = nb::steal(PyObject_Call(fun.ptr(), nb::object(arguments[0]).ptr(), nb::object(arguments[1]).ptr()));
+  nb::object result =
+      nb::steal(PyObject_Call(fun.ptr(), nb::object(arguments[0]).ptr(), nb::object(arguments[1]).ptr()));
   if (!result.is_valid()) throw nb::python_error();
   std::vector<array> out = arrays_of(result);
   t.own = out.size();
@@ -81,7 +82,7 @@ class CompiledFunction {
     std::string key;
     append_key(key, args, "compile");
     append_key(key, kwargs, "compile");
-    append_key(key, inputs_, "compile");
+    append_key(key, inputs_, "compile", true);
     std::shared_ptr<Traced>& found = traces_[key];
     if (!found) found = std::make_shared<Traced>();
     const std::shared_ptr<Traced> t = found;
@@ -137,8 +138,8 @@ class CompiledFunction {
     t.slots.assign(count, array(0));
     CompileOptions options;
     for (array& slot : t.slots) options.state.push_back(&slot);
-    t.program = weft::compile([&t, fun = fun_](const std::vector<array>& values) { return trace(t, fun, values); },
-                              options);
+    t.program =
+        weft::compile([&t, fun = fun_](const std::vector<array>& values) { return trace(t, fun, values); }, options);
   }
 
   void put_outputs(Traced& t, const std::vector<array>& results) {
@@ -163,19 +164,20 @@ class CompiledFunction {
 }  // namespace
 
 void define_compile(nb::module_& m) {
-  m.def("compile",
-        [](nb::callable fun, nb::object inputs, nb::object outputs, bool) {
-          const auto compiled = std::make_shared<CompiledFunction>(fun, inputs, outputs);
-          return make_function({fun, inputs, outputs}, [compiled](const nb::tuple& args, const nb::dict& kwargs) {
-            return (*compiled)(args, kwargs);
-          });
-        },
-        nb::arg("fun"), nb::arg("inputs") = nb::none(), nb::arg("outputs") = nb::none(), nb::arg("shapeless") = false,
-        nb::sig("def compile(fun: Callable[P, R], inputs: object | None = None, outputs: object | None = None, "
-                "shapeless: bool = False) -> Callable[P, R]"),
-        "Returns the function as a program: traced once for each structure, dtypes and shapes of its arguments, then "
-        "run without tracing. `inputs` and `outputs` are lists or dicts whose arrays it reads and replaces. `shapeless` "
-        "changes nothing: other shapes are traced again, which is right for every function.");
+  m.def(
+      "compile",
+      [](nb::callable fun, nb::object inputs, nb::object outputs, bool) {
+        const auto compiled = std::make_shared<CompiledFunction>(fun, inputs, outputs);
+        return make_function({fun, inputs, outputs}, [compiled](const nb::tuple& args, const nb::dict& kwargs) {
+          return (*compiled)(args, kwargs);
+        });
+      },
+      nb::arg("fun"), nb::arg("inputs") = nb::none(), nb::arg("outputs") = nb::none(), nb::arg("shapeless") = false,
+      nb::sig("def compile(fun: Callable[P, R], inputs: object | None = None, outputs: object | None = None, "
+              "shapeless: bool = False) -> Callable[P, R]"),
+      "Returns the function as a program: traced once for each structure, dtypes and shapes of its arguments, then "
+      "run without tracing. `inputs` and `outputs` are lists or dicts whose arrays it reads and replaces. `shapeless` "
+      "changes nothing: other shapes are traced again, which is right for every function.");
   m.def("disable_compile", &disable_compile, "Turns compilation off: compiled functions just call the functions.");
   m.def("enable_compile", &enable_compile, "Turns compilation on again.");
 }

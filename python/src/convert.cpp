@@ -81,7 +81,8 @@ T number(nb::handle h) {
     return value;
   } else {
     int64_t value = h.ptr() == Py_True;
-    if (!PyBool_Check(h.ptr()) && !read_int(h, value)) throw std::overflow_error("[array] an int does not fit into 64 bits");
+    if (!PyBool_Check(h.ptr()) && !read_int(h, value))
+      throw std::overflow_error("[array] an int does not fit into 64 bits");
     return value;
   }
 }
@@ -130,8 +131,7 @@ array from_scalar(nb::handle h, std::optional<Dtype> dtype) {
   if (PyFloat_Check(h.ptr())) return array(PyFloat_AS_DOUBLE(h.ptr()), dtype.value_or(float32));
   if (PyComplex_Check(h.ptr())) return array(number<std::complex<float>>(h), dtype.value_or(complex64));
   int64_t value = 0;
-  if (read_int(h, value))
-    return array(value, dtype.value_or(value == static_cast<int32_t>(value) ? int32 : int64));
+  if (read_int(h, value)) return array(value, dtype.value_or(value == static_cast<int32_t>(value) ? int32 : int64));
   const uint64_t bits = PyLong_AsUnsignedLongLong(h.ptr());
   if (PyErr_Occurred()) {
     PyErr_Clear();
@@ -210,8 +210,18 @@ std::optional<Dtype> dtype_of_format(const char* format, size_t itemsize) {
   };
   switch (*letter) {
     case '?': return bool_;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return by_size(int8, int16, int32, int64);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': return by_size(uint8, uint16, uint32, uint64);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return by_size(int8, int16, int32, int64);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N': return by_size(uint8, uint16, uint32, uint64);
     case 'e': return float16;
     case 'f': return float32;
     case 'd': return float64;
@@ -235,8 +245,7 @@ array to_array(nb::handle h, std::optional<Dtype> dtype) {
     return dtype ? astype(a, *dtype) : a;
   }
   if (nb::hasattr(h, "__array__")) return to_array(h.attr("__array__")(), dtype);
-  if (int64_t value = 0; read_int(h, value))
-    return from_scalar(nb::steal(PyNumber_Index(h.ptr())), dtype);
+  if (int64_t value = 0; read_int(h, value)) return from_scalar(nb::steal(PyNumber_Index(h.ptr())), dtype);
   throw std::invalid_argument("[array] cannot make an array of " + nb::cast<std::string>(nb::str(h.type())) +
                               "; give numbers, lists of them, or an object with a buffer or __dlpack__");
 }
@@ -253,11 +262,12 @@ array weak_scalar(nb::handle number, Dtype beside) {
     const auto bits = beside.size() * 8;
     const bool is_signed = issubdtype(beside, signedinteger);
     const bool fits = is_signed ? narrow && (bits == 64 || (value >> (bits - 1)) == (value >> 63))
-                                : narrow ? value >= 0 && (bits == 64 || (value >> bits) == 0) : beside == uint64;
+                      : narrow  ? value >= 0 && (bits == 64 || (value >> bits) == 0)
+                                : beside == uint64;
     if (beside == int32 && narrow && !fits) return array(value, int64);
     if (!fits)
-      throw std::invalid_argument("Converting " + nb::cast<std::string>(nb::str(number)) + " to " +
-                                  dtype_name(beside) + " would result in overflow.");
+      throw std::invalid_argument("Converting " + nb::cast<std::string>(nb::str(number)) + " to " + dtype_name(beside) +
+                                  " would result in overflow.");
   }
   return from_scalar(number, beside);
 }

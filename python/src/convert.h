@@ -79,9 +79,7 @@ struct Axes {
   explicit operator bool() const { return given; }
   const std::vector<int>& operator*() const { return axes; }
   /// Returns the axes, or axes 0 … count - 1 of equal numbers where an int stands for all.
-  std::vector<int> repeated(size_t count) const {
-    return single ? std::vector<int>(count, axes.at(0)) : axes;
-  }
+  std::vector<int> repeated(size_t count) const { return single ? std::vector<int>(count, axes.at(0)) : axes; }
 };
 
 /// An argument that is a shape: an int or several. Other numbers raise TypeError.
@@ -96,7 +94,8 @@ struct Norm {
   operator fft::FFTNorm() const { return norm; }
 };
 
-/// A Python object that graphs and other threads may hold: it is let go of with the interpreter's lock. Copies share it.
+/// A Python object that graphs and other threads may hold: it is let go of with the interpreter's lock. Copies share
+/// it.
 class Kept {
  public:
   explicit Kept(nb::object object = nb::object());

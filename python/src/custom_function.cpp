@@ -47,25 +47,24 @@ class CustomFunction {
  private:
   std::optional<CustomVjp> vjp_rule(const Kept& arguments, const Kept& result) const {
     if (!vjp.is_valid()) return std::nullopt;
-    return [rule = Kept(vjp), arguments, result](const std::vector<array>& primals,
-                                                 const std::vector<array>& cotangents,
-                                                 const std::vector<array>& outputs) {
-      nb::gil_scoped_acquire held;
-      const nb::object given = filled(*arguments, primals);
-      const nb::object derived =
-          (*rule)(unpacked(given[0]), filled(*result, cotangents), filled(*result, outputs));
-      std::vector<array> found = arrays_of(derived);
-      if (found.size() != primals.size())
-        throw std::invalid_argument("[custom vjp] the rule returned " + std::to_string(found.size()) +
-                                    " arrays; it must return one for each of " + std::to_string(primals.size()));
-      return found;
-    };
+    return
+        [rule = Kept(vjp), arguments, result](const std::vector<array>& primals, const std::vector<array>& cotangents,
+                                              const std::vector<array>& outputs) {
+          nb::gil_scoped_acquire held;
+          const nb::object given = filled(*arguments, primals);
+          const nb::object derived = (*rule)(unpacked(given[0]), filled(*result, cotangents), filled(*result, outputs));
+          std::vector<array> found = arrays_of(derived);
+          if (found.size() != primals.size())
+            throw std::invalid_argument("[custom vjp] the rule returned " + std::to_string(found.size()) +
+                                        " arrays; it must return one for each of " + std::to_string(primals.size()));
+          return found;
+        };
   }
 
   std::optional<CustomJvp> jvp_rule(const Kept& arguments) const {
     if (!jvp.is_valid()) return std::nullopt;
     return [rule = Kept(jvp), arguments](const std::vector<array>& primals, const std::vector<array>& tangents,
-                                   const std::vector<int>& argnums) {
+                                         const std::vector<int>& argnums) {
       nb::gil_scoped_acquire held;
       const nb::object given = filled(*arguments, primals);
       int at = 0;
@@ -92,7 +91,8 @@ class CustomFunction {
       });
       const nb::object pair = (*rule)(unpacked(given[0]), unpacked(where[0]));
       std::vector<int> out;
-      visit_leaves(nb::object(pair[1]), [&](nb::handle leaf) { out.push_back(leaf.is_none() ? -1 : nb::cast<int>(leaf)); });
+      visit_leaves(nb::object(pair[1]),
+                   [&](nb::handle leaf) { out.push_back(leaf.is_none() ? -1 : nb::cast<int>(leaf)); });
       return std::pair{arrays_of(nb::object(pair[0])), out};
     };
   }
@@ -112,9 +112,8 @@ int clear(PyObject* self) noexcept {
   return 0;
 }
 
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                       {0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 }  // namespace
 

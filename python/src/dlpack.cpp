@@ -118,8 +118,13 @@ nb::object lend(const array& a, uint64_t flags, const char* name) {
   auto* lent = new Lent<Managed>{{}, a, {}, row_major_strides(a.shape())};
   for (const Dim& n : a.shape()) lent->shape.push_back(n.bound());
   DlTensor& t = lent->managed.tensor;
-  t = {const_cast<void*>(a.raw_data()), {on_cpu, 0}, static_cast<int32_t>(a.ndim()), dl_dtype(a.dtype()),
-       lent->shape.data(), lent->strides.data(), 0};
+  t = {const_cast<void*>(a.raw_data()),
+       {on_cpu, 0},
+       static_cast<int32_t>(a.ndim()),
+       dl_dtype(a.dtype()),
+       lent->shape.data(),
+       lent->strides.data(),
+       0};
   lent->managed.context = lent;
   lent->managed.deleter = [](Managed* m) { delete static_cast<Lent<Managed>*>(m->context); };
   if constexpr (std::is_same_v<Managed, DlVersioned>) lent->managed.major = 1, lent->managed.flags = flags;
@@ -135,8 +140,7 @@ nb::object lend(const array& a, uint64_t flags, const char* name) {
 }  // namespace
 
 array from_dlpack(nb::handle object, std::optional<bool> copy) {
-  if (!nb::hasattr(object, "__dlpack__"))
-    throw nb::type_error("[from_dlpack] the object has no method __dlpack__");
+  if (!nb::hasattr(object, "__dlpack__")) throw nb::type_error("[from_dlpack] the object has no method __dlpack__");
   nb::object capsule;
   try {
     capsule = object.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));

@@ -10,8 +10,8 @@ namespace {
 using Category = Dtype::Category;
 using DtypeOrCategory = std::variant<Dtype, Category>;
 
-constexpr Dtype dtypes[] = {bool_,   uint8,   uint16,   uint32,  uint64,  int8,      int16,         int32,
-                            int64,   float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2};
+constexpr Dtype dtypes[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,      int16,       int32,
+                            int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2};
 
 bool is_kind(Dtype d, const std::string& kind) {
   if (kind == "bool") return d == bool_;
@@ -76,16 +76,18 @@ void set_precision(int precision) {
 
 void define_printing(nb::module_& m) {
   nb::class_<PrintScope>(m, "_PrintOptionsContext")
-      .def("__enter__", [](PrintScope& s) {
-        s.before.push_back(get_printoptions());
-        set_precision(s.precision);
-      })
+      .def("__enter__",
+           [](PrintScope& s) {
+             s.before.push_back(get_printoptions());
+             set_precision(s.precision);
+           })
       .def("__exit__", [](PrintScope& s, const nb::args&) {
         set_printoptions(s.before.back());
         s.before.pop_back();
       });
-  m.def("printoptions", [](int precision) { return PrintScope{precision}; }, nb::arg("precision") = -1,
-        "Returns a context in which arrays are printed with so many digits after the point.");
+  m.def(
+      "printoptions", [](int precision) { return PrintScope{precision}; }, nb::arg("precision") = -1,
+      "Returns a context in which arrays are printed with so many digits after the point.");
   nb::class_<PrintOptions>(m, "PrintOptions", "How arrays are printed.")
       .def_ro("precision", &PrintOptions::precision, "Digits after the point; -1 for as many as six digits need.");
   m.def("set_printoptions", &set_precision, nb::arg("precision") = -1, "Sets how arrays are printed from now on.");
@@ -99,9 +101,10 @@ void define_dtypes(nb::module_& m) {
   c.def_prop_ro("size", &Dtype::size, "The bytes of an element.");
   c.def("__repr__", [](Dtype d) { return std::string("weft.core.") + (d == bool_ ? "bool" : dtype_name(d)); });
   c.def("__hash__", [](Dtype d) { return static_cast<int64_t>(d.val()); });
-  c.def("__eq__", [](Dtype d, nb::handle other) {
-    return nb::isinstance<Dtype>(other) && *nb::inst_ptr<Dtype>(other) == d;
-  }, nb::arg("other").none());
+  c.def(
+      "__eq__",
+      [](Dtype d, nb::handle other) { return nb::isinstance<Dtype>(other) && *nb::inst_ptr<Dtype>(other) == d; },
+      nb::arg("other").none());
   c.def("__reduce__", [](Dtype d) {
     return nb::make_tuple(nb::module_::import_("weft.core").attr("_dtype_of_name"), nb::make_tuple(dtype_name(d)));
   });
@@ -109,10 +112,14 @@ void define_dtypes(nb::module_& m) {
   m.def("_dtype_of_name", &dtype_from_name, nb::arg("name"));
 
   nb::enum_<Category> categories(m, "DtypeCategory", "Groups of dtypes, for issubdtype.");
-  constexpr std::pair<const char*, Category> names[] = {
-      {"complexfloating", complexfloating}, {"floating", floating}, {"inexact", inexact},
-      {"signedinteger", signedinteger}, {"unsignedinteger", unsignedinteger}, {"integer", integer},
-      {"number", number}, {"generic", generic}};
+  constexpr std::pair<const char*, Category> names[] = {{"complexfloating", complexfloating},
+                                                        {"floating", floating},
+                                                        {"inexact", inexact},
+                                                        {"signedinteger", signedinteger},
+                                                        {"unsignedinteger", unsignedinteger},
+                                                        {"integer", integer},
+                                                        {"number", number},
+                                                        {"generic", generic}};
   for (const auto& [name, category] : names) categories.value(name, category);
   for (const auto& [name, category] : names) m.attr(name) = category;
 

@@ -15,9 +15,7 @@ namespace {
 using Arrays = std::unordered_map<std::string, array>;
 
 bool is_path(nb::handle file) { return PyUnicode_Check(file.ptr()) || nb::hasattr(file, "__fspath__"); }
-std::string path_of(nb::handle file) {
-  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(file));
-}
+std::string path_of(nb::handle file) { return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(file)); }
 
 /// Returns a reader of what a file object has from its position on.
 std::shared_ptr<io::Reader> reader_of(nb::handle file) {
@@ -61,8 +59,9 @@ GGUFMetaData metadata_value(nb::handle value) {
 
 std::string format_of(nb::handle file, const std::optional<std::string>& format) {
   if (format) return *format;
-  const std::string name = is_path(file) ? path_of(file)
-                           : nb::hasattr(file, "name") ? nb::cast<std::string>(nb::str(nb::object(file.attr("name")))) : "";
+  const std::string name = is_path(file)               ? path_of(file)
+                           : nb::hasattr(file, "name") ? nb::cast<std::string>(nb::str(nb::object(file.attr("name"))))
+                                                       : "";
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos)
     throw std::invalid_argument("[load] cannot tell the format of \"" + name + "\"; give format=");
@@ -117,7 +116,8 @@ ArgsKwargsFunction exported(nb::callable fun) {
     if (!found.is_valid()) throw nb::python_error();
     if (is_array(found)) return std::vector<array>{array_of(found)};
     if (!PyTuple_Check(found.ptr()) && !PyList_Check(found.ptr()))
-      throw std::invalid_argument("[export_function] Outputs can be either a single array, a tuple, or a list of arrays.");
+      throw std::invalid_argument(
+          "[export_function] Outputs can be either a single array, a tuple, or a list of arrays.");
     return nb::cast<std::vector<array>>(found);
   };
 }
@@ -128,7 +128,8 @@ std::pair<Args, Kwargs> arguments_of(const nb::args& args, const nb::kwargs& kwa
   Kwargs named;
   for (nb::handle h : args) {
     if (PyDict_Check(h.ptr())) {
-      for (auto [name, value] : nb::borrow<nb::dict>(h)) named.insert_or_assign(nb::cast<std::string>(name), to_array(value));
+      for (auto [name, value] : nb::borrow<nb::dict>(h))
+        named.insert_or_assign(nb::cast<std::string>(name), to_array(value));
     } else if (PyList_Check(h.ptr()) || PyTuple_Check(h.ptr())) {
       for (nb::handle x : nb::borrow<nb::object>(h)) positional.push_back(to_array(x));
     } else {
@@ -182,76 +183,99 @@ void define_arrays(nb::module_& m) {
                 "stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> Any"),
         "Returns the array of a .npy file, or the arrays by name of .npz, .safetensors, .gguf or PyTorch's .pt, from a "
         "path or an object with read(). With `return_metadata` a pair: arrays, metadata.");
-  m.def("save", [](nb::handle file, const Operand& arr) {
-    write_to(file, [&](const auto& to) { save(to, arr.get()); });
-  }, nb::arg("file"), nb::arg("arr"), nb::sig("def save(file: Any, arr: array) -> None"),
-        "Writes one array in NumPy's format.");
-  m.def("savez", [](nb::handle file, const nb::args& args, const nb::kwargs& kwargs) {
-    write_to(file, [&](const auto& to) { savez(to, named_arrays(args, kwargs)); });
-  }, nb::arg("file"), nb::arg("args"), nb::arg("kwargs"),
-        nb::sig("def savez(file: Any, *args: array, **kwargs: array) -> None"),
-        "Writes arrays as NumPy's archive; those without a name are arr_0, arr_1, ….");
-  m.def("savez_compressed", [](nb::handle file, const nb::args& args, const nb::kwargs& kwargs) {
-    write_to(file, [&](const auto& to) { savez_compressed(to, named_arrays(args, kwargs)); });
-  }, nb::arg("file"), nb::arg("args"), nb::arg("kwargs"),
-        nb::sig("def savez_compressed(file: Any, *args: array, **kwargs: array) -> None"),
-        "Writes arrays as NumPy's archive, deflated.");
-  m.def("save_safetensors", [](nb::handle file, const Arrays& arrays,
-                               const std::optional<std::unordered_map<std::string, std::string>>& metadata) {
-    write_to(file, [&](const auto& to) {
-      save_safetensors(to, arrays, metadata.value_or(std::unordered_map<std::string, std::string>{}));
-    });
-  }, nb::arg("file"), nb::arg("arrays"), nb::arg("metadata") = nb::none(),
-        nb::sig("def save_safetensors(file: Any, arrays: dict[str, array], metadata: dict[str, str] | None = None) "
-                "-> None"),
-        "Writes a safetensors file.");
-  m.def("save_gguf", [](nb::handle file, const Arrays& arrays, const nb::dict& metadata) {
-    std::unordered_map<std::string, GGUFMetaData> values;
-    for (auto [name, value] : metadata) values.emplace(nb::cast<std::string>(name), metadata_value(value));
-    write_to(file, [&](const auto& to) { save_gguf(to, arrays, values); });
-  }, nb::arg("file"), nb::arg("arrays"), nb::arg("metadata") = nb::dict(),
-        nb::sig("def save_gguf(file: Any, arrays: dict[str, array], metadata: dict[str, array | str | list[str]] = {}) "
-                "-> None"),
-        "Writes a GGUF file of version 3.");
+  m.def(
+      "save", [](nb::handle file, const Operand& arr) { write_to(file, [&](const auto& to) { save(to, arr.get()); }); },
+      nb::arg("file"), nb::arg("arr"), nb::sig("def save(file: Any, arr: array) -> None"),
+      "Writes one array in NumPy's format.");
+  m.def(
+      "savez",
+      [](nb::handle file, const nb::args& args, const nb::kwargs& kwargs) {
+        write_to(file, [&](const auto& to) { savez(to, named_arrays(args, kwargs)); });
+      },
+      nb::arg("file"), nb::arg("args"), nb::arg("kwargs"),
+      nb::sig("def savez(file: Any, *args: array, **kwargs: array) -> None"),
+      "Writes arrays as NumPy's archive; those without a name are arr_0, arr_1, ….");
+  m.def(
+      "savez_compressed",
+      [](nb::handle file, const nb::args& args, const nb::kwargs& kwargs) {
+        write_to(file, [&](const auto& to) { savez_compressed(to, named_arrays(args, kwargs)); });
+      },
+      nb::arg("file"), nb::arg("args"), nb::arg("kwargs"),
+      nb::sig("def savez_compressed(file: Any, *args: array, **kwargs: array) -> None"),
+      "Writes arrays as NumPy's archive, deflated.");
+  m.def(
+      "save_safetensors",
+      [](nb::handle file, const Arrays& arrays,
+         const std::optional<std::unordered_map<std::string, std::string>>& metadata) {
+        write_to(file, [&](const auto& to) {
+          save_safetensors(to, arrays, metadata.value_or(std::unordered_map<std::string, std::string>{}));
+        });
+      },
+      nb::arg("file"), nb::arg("arrays"), nb::arg("metadata") = nb::none(),
+      nb::sig("def save_safetensors(file: Any, arrays: dict[str, array], metadata: dict[str, str] | None = None) "
+              "-> None"),
+      "Writes a safetensors file.");
+  m.def(
+      "save_gguf",
+      [](nb::handle file, const Arrays& arrays, const nb::dict& metadata) {
+        std::unordered_map<std::string, GGUFMetaData> values;
+        for (auto [name, value] : metadata) values.emplace(nb::cast<std::string>(name), metadata_value(value));
+        write_to(file, [&](const auto& to) { save_gguf(to, arrays, values); });
+      },
+      nb::arg("file"), nb::arg("arrays"), nb::arg("metadata") = nb::dict(),
+      nb::sig("def save_gguf(file: Any, arrays: dict[str, array], metadata: dict[str, array | str | list[str]] = {}) "
+              "-> None"),
+      "Writes a GGUF file of version 3.");
 }
 
 void define_functions_in_files(nb::module_& m) {
   nb::class_<FunctionExporter>(m, "FunctionExporter", "Collects traces of one function in one file.")
-      .def("__call__", [](FunctionExporter& e, const nb::args& args, const nb::kwargs& kwargs) {
-        const auto [positional, named] = arguments_of(args, kwargs);
-        e(positional, named);
-      })
+      .def("__call__",
+           [](FunctionExporter& e, const nb::args& args, const nb::kwargs& kwargs) {
+             const auto [positional, named] = arguments_of(args, kwargs);
+             e(positional, named);
+           })
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](FunctionExporter& e, const nb::args&) { e.close(); })
       .def("close", &FunctionExporter::close, "Writes the file.");
-  m.def("exporter", [](nb::handle file, nb::callable fun, bool shapeless, const std::optional<std::string>& metadata) {
-    if (!is_path(file)) return exporter(callback_of(file), exported(std::move(fun)), shapeless);
-    return exporter(path_of(file), exported(std::move(fun)), shapeless, metadata.value_or(""));
-  }, nb::arg("file"), nb::arg("fun"), nb::kw_only(), nb::arg("shapeless") = false, nb::arg("metadata") = nb::none(),
-        nb::sig("def exporter(file: Any, fun: Callable, *, shapeless: bool = False, metadata: str | None = None) "
-                "-> FunctionExporter"),
-        "Returns an exporter that writes traces of the function for the arguments that it is called with.");
-  m.def("export_function", [](nb::handle file, nb::callable fun, const nb::args& args, bool shapeless,
-                              const std::optional<std::string>& metadata, const nb::kwargs& kwargs) {
-    const auto [positional, named] = arguments_of(args, kwargs);
-    if (!is_path(file)) return export_function(callback_of(file), exported(std::move(fun)), positional, named, shapeless);
-    export_function(path_of(file), exported(std::move(fun)), positional, named, shapeless, metadata.value_or(""));
-  }, nb::arg("file_or_callback"), nb::arg("fun"), nb::arg("args"), nb::kw_only(), nb::arg("shapeless") = false,
-        nb::arg("metadata") = nb::none(), nb::arg("kwargs"),
-        nb::sig("def export_function(file_or_callback: Any, fun: Callable, *args: array, shapeless: bool = False, "
-                "metadata: str | None = None, **kwargs: array) -> None"),
-        "Writes one trace of a function to a file, or tells a callback of it.");
-  m.def("import_function", [](nb::handle file, bool return_metadata) -> nb::object {
-    const ImportedFunction imported = import_function(path_of(file));
-    nb::object function = nb::cpp_function([imported](const nb::args& args, const nb::kwargs& kwargs) {
-      const auto [positional, named] = arguments_of(args, kwargs);
-      return helpers::tuple(imported(positional, named));
-    });
-    if (!return_metadata) return function;
-    return nb::make_tuple(function, imported.metadata());
-  }, nb::arg("file"), nb::arg("return_metadata") = false,
-        nb::sig("def import_function(file: Any, return_metadata: bool = False) -> Any"),
-        "Returns the function of a file; with `return_metadata` a pair: function, text.");
+  m.def(
+      "exporter",
+      [](nb::handle file, nb::callable fun, bool shapeless, const std::optional<std::string>& metadata) {
+        if (!is_path(file)) return exporter(callback_of(file), exported(std::move(fun)), shapeless);
+        return exporter(path_of(file), exported(std::move(fun)), shapeless, metadata.value_or(""));
+      },
+      nb::arg("file"), nb::arg("fun"), nb::kw_only(), nb::arg("shapeless") = false, nb::arg("metadata") = nb::none(),
+      nb::sig("def exporter(file: Any, fun: Callable, *, shapeless: bool = False, metadata: str | None = None) "
+              "-> FunctionExporter"),
+      "Returns an exporter that writes traces of the function for the arguments that it is called with.");
+  m.def(
+      "export_function",
+      [](nb::handle file, nb::callable fun, const nb::args& args, bool shapeless,
+         const std::optional<std::string>& metadata, const nb::kwargs& kwargs) {
+        const auto [positional, named] = arguments_of(args, kwargs);
+        if (!is_path(file))
+          return export_function(callback_of(file), exported(std::move(fun)), positional, named, shapeless);
+        export_function(path_of(file), exported(std::move(fun)), positional, named, shapeless, metadata.value_or(""));
+      },
+      nb::arg("file_or_callback"), nb::arg("fun"), nb::arg("args"), nb::kw_only(), nb::arg("shapeless") = false,
+      nb::arg("metadata") = nb::none(), nb::arg("kwargs"),
+      nb::sig("def export_function(file_or_callback: Any, fun: Callable, *args: array, shapeless: bool = False, "
+              "metadata: str | None = None, **kwargs: array) -> None"),
+      "Writes one trace of a function to a file, or tells a callback of it.");
+  m.def(
+      "import_function",
+      [](nb::handle file, bool return_metadata) -> nb::object {
+        const ImportedFunction imported = import_function(path_of(file));
+        nb::object function = nb::cpp_function([imported](const nb::args& args, const nb::kwargs& kwargs) {
+          const auto [positional, named] = arguments_of(args, kwargs);
+          return helpers::tuple(imported(positional, named));
+        });
+        if (!return_metadata) return function;
+        return nb::make_tuple(function, imported.metadata());
+      },
+      nb::arg("file"), nb::arg("return_metadata") = false,
+      nb::sig("def import_function(file: Any, return_metadata: bool = False) -> Any"),
+      "Returns the function of a file; with `return_metadata` a pair: function, text.");
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include "module.h"
 #include "tree.h"
+#include "weft/compile.h"
 #include "weft/graph_utils.h"
 #include "weft/numerics.h"
-#include "weft/compile.h"
 
 namespace weft::python {
 
@@ -75,7 +75,8 @@ void define_variadic(nb::module_& m) {
       nb::arg("arrays"), nb::kw_only(), nb::arg("sparse") = false, nb::arg("indexing") = "xy",
       nb::arg("stream") = nb::none(),
       nb::sig((std::string("def meshgrid(*arrays: array, sparse: bool = False, indexing: str = \"xy\", ") + stream +
-               ") -> tuple[array, ...]").c_str()),
+               ") -> tuple[array, ...]")
+                  .c_str()),
       "Returns the coordinates of a grid, one array for each vector.");
   m.def(
       "einsum",
@@ -160,8 +161,7 @@ void define_evaluation(nb::module_& m) {
 }
 
 void define_arrays(nb::module_& m) {
-  const char* const from_text =
-      "def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array";
+  const char* const from_text = "def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array";
   m.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(), nb::arg("copy") = nb::none(), nb::sig(from_text),
         "Returns an array of the memory of an object with __dlpack__; nothing is copied unless `copy` is true.");
   m.def(
@@ -175,27 +175,36 @@ void define_arrays(nb::module_& m) {
       nb::arg("a"), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("copy") = nb::none(),
       nb::sig("def asarray(a: Any, dtype: Dtype | None = None, *, copy: bool | None = None) -> array"),
       "Returns an array of the object; an array of that dtype is returned as it is.");
-  m.def("arange", [](const Number& start, const std::optional<Number>& stop, const std::optional<Number>& step,
-                     std::optional<Dtype> dtype, const StreamOrDevice& s) { return range(start, stop, step, dtype, s); },
-        nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("step") = nb::none(), nb::arg("dtype") = nb::none(),
-        nb::kw_only(), nb::arg("stream") = nb::none(),
-        nb::sig("def arange(start: int | float, stop: int | float | None = None, step: int | float | None = None, "
-                "dtype: Dtype | None = None, *, "
-                "stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array"),
-        "Returns start, start + step, … below stop; one number alone is stop, and start is 0. Ints make int32, floats "
-        "float32.");
-  m.def("arange", [](const Number& stop, const std::optional<Number>& step, std::optional<Dtype> dtype,
-                     const StreamOrDevice& s) { return range(int64_t{0}, stop, step, dtype, s); },
-        nb::kw_only(), nb::arg("stop"), nb::arg("step") = nb::none(), nb::arg("dtype") = nb::none(),
-        nb::arg("stream") = nb::none(),
-        nb::sig("def arange(*, stop: int | float, step: int | float | None = None, dtype: Dtype | None = None, "
-                "stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array"));
+  m.def(
+      "arange",
+      [](const Number& start, const std::optional<Number>& stop, const std::optional<Number>& step,
+         std::optional<Dtype> dtype, const StreamOrDevice& s) { return range(start, stop, step, dtype, s); },
+      nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("step") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::kw_only(), nb::arg("stream") = nb::none(),
+      nb::sig("def arange(start: int | float, stop: int | float | None = None, step: int | float | None = None, "
+              "dtype: Dtype | None = None, *, "
+              "stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array"),
+      "Returns start, start + step, … below stop; one number alone is stop, and start is 0. Ints make int32, floats "
+      "float32.");
+  m.def(
+      "arange",
+      [](const Number& stop, const std::optional<Number>& step, std::optional<Dtype> dtype, const StreamOrDevice& s) {
+        return range(int64_t{0}, stop, step, dtype, s);
+      },
+      nb::kw_only(), nb::arg("stop"), nb::arg("step") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("stream") = nb::none(),
+      nb::sig("def arange(*, stop: int | float, step: int | float | None = None, dtype: Dtype | None = None, "
+              "stream: Stream | ThreadLocalStream | Device | DeviceType | None = None) -> array"));
 }
 
 void define_numerics(nb::module_& m) {
   nb::class_<Numerics>(m, "Numerics", "What results may give up for speed. By default nothing.")
-      .def("__init__", [](Numerics* n, bool tf32, bool deterministic) { new (n) Numerics{tf32, deterministic}; },
-           nb::kw_only(), nb::arg("tf32") = false, nb::arg("deterministic") = true)
+      .def(
+          "__init__",
+          [](Numerics* n, bool tf32, bool deterministic) {
+            new (n) Numerics{tf32, deterministic};
+          },
+          nb::kw_only(), nb::arg("tf32") = false, nb::arg("deterministic") = true)
       .def_rw("tf32", &Numerics::tf32, "float32 products of a GPU may round their operands to ten bits of mantissa.")
       .def_rw("deterministic", &Numerics::deterministic, "The same bits on every run.");
   m.def("numerics", &numerics, "Returns what results may give up for speed.");

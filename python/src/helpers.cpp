@@ -128,8 +128,7 @@ array norm(const array& a, const std::optional<std::variant<double, std::string>
 
 array categorical(const array& logits, int axis, const std::optional<Lengths>& shape, std::optional<int> num_samples,
                   const std::optional<array>& key, const StreamOrDevice& s) {
-  if (shape && num_samples)
-    throw std::invalid_argument("[categorical] give shape or num_samples, not both");
+  if (shape && num_samples) throw std::invalid_argument("[categorical] give shape or num_samples, not both");
   if (shape) return random::categorical(logits, axis, shape->shape, key, s);
   if (num_samples) return random::categorical(logits, axis, *num_samples, key, s);
   return random::categorical(logits, axis, key, s);

@@ -66,8 +66,8 @@ array attention(const array& q, const array& k, const array& v, double scale,
 
 /// Returns fftn and its like, of MLX's arguments: sizes alone are those of the last axes.
 template <class F>
-array transform_all(const F& fun, const array& a, const std::optional<Shape>& sizes, const Axes& axes, fft::FFTNorm norm,
-                    const StreamOrDevice& s) {
+array transform_all(const F& fun, const array& a, const std::optional<Shape>& sizes, const Axes& axes,
+                    fft::FFTNorm norm, const StreamOrDevice& s) {
   if (!sizes && !axes) return fun(a, norm, s);
   if (!sizes) return fun(a, axes.axes, norm, s);
   std::vector<int> last;

@@ -55,10 +55,15 @@ struct At {
 using Update = array (IndexedArray::*)(const array&) const;
 
 void define_updates(nb::module_& m) {
-  nb::class_<At> at(m, "ArrayAt", "Elements of an array to be updated: x.at[rows].add(values). Each update returns the "
-                                  "whole array; elements that are selected several times take part each time.");
-  at.def("__getitem__", [](const At& self, nb::handle key) { return At{self.source, entries_of(key)}; },
-         nb::arg("indices").none(), nb::sig("def __getitem__(self, indices: Any) -> ArrayAt"));
+  nb::class_<At> at(m, "ArrayAt",
+                    "Elements of an array to be updated: x.at[rows].add(values). Each update returns the "
+                    "whole array; elements that are selected several times take part each time.");
+  at.def(
+      "__getitem__",
+      [](const At& self, nb::handle key) {
+        return At{self.source, entries_of(key)};
+      },
+      nb::arg("indices").none(), nb::sig("def __getitem__(self, indices: Any) -> ArrayAt"));
   const auto define = [&](const char* name, Update update, const char* doc) {
     at.def(
         name,
@@ -80,10 +85,15 @@ void define_updates(nb::module_& m) {
 
 void define_indexing(nb::module_& m, nb::class_<array>& c) {
   define_updates(m);
-  c.def_prop_ro("at", [](const array& a) { return At{a, std::nullopt}; },
-                "Selects elements to be updated: x.at[indices].add(values).");
-  c.def("__getitem__", [](const array& a, nb::handle key) { return index(a, entries_of(key)); }, nb::arg("key").none(),
-        nb::sig("def __getitem__(self, key: Any) -> array"));
+  c.def_prop_ro(
+      "at",
+      [](const array& a) {
+        return At{a, std::nullopt};
+      },
+      "Selects elements to be updated: x.at[indices].add(values).");
+  c.def(
+      "__getitem__", [](const array& a, nb::handle key) { return index(a, entries_of(key)); }, nb::arg("key").none(),
+      nb::sig("def __getitem__(self, key: Any) -> array"));
   c.def(
       "__setitem__",
       [](array& a, nb::handle key, nb::handle value) {

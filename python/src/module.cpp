@@ -9,17 +9,20 @@ namespace weft::python {
 namespace {
 
 void define_random_state(nb::module_& random) {
-  nb::class_<RandomState>(random, "_RandomState", "The state of the calling thread's default random sequence: a list "
-                                                  "of one array, to capture in compile.")
+  nb::class_<RandomState>(random, "_RandomState",
+                          "The state of the calling thread's default random sequence: a list "
+                          "of one array, to capture in compile.")
       .def("__len__", [](const RandomState&) { return 1; })
-      .def("__getitem__", [](const RandomState&, int at) {
-        if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
-        return random::default_key();
-      })
-      .def("__setitem__", [](const RandomState&, int at, const array& key) {
-        if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
-        random::default_key() = key;
-      })
+      .def("__getitem__",
+           [](const RandomState&, int at) {
+             if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
+             return random::default_key();
+           })
+      .def("__setitem__",
+           [](const RandomState&, int at, const array& key) {
+             if (at != 0 && at != -1) throw nb::index_error("the random state has one array");
+             random::default_key() = key;
+           })
       .def("__iter__", [](const RandomState&) { return helpers::list({random::default_key()}).attr("__iter__")(); });
   random.attr("state") = RandomState{};
   random.def("seed", &random::seed, nb::arg("seed"), "Restarts the calling thread's default sequence.");
@@ -37,7 +40,8 @@ NB_MODULE(core, m) {
   p::define_dtypes(m);
   p::define_devices(m);
   p::define_array(m);
-  p::nb::module_ linalg = m.def_submodule("linalg", "Linear algebra."), fft = m.def_submodule("fft", "Fourier transforms."),
+  p::nb::module_ linalg = m.def_submodule("linalg", "Linear algebra."),
+                 fft = m.def_submodule("fft", "Fourier transforms."),
                  random = m.def_submodule("random", "Random numbers."),
                  fast = m.def_submodule("fast", "Composites with kernels of their own.");
   p::define_operations_a(m);
@@ -50,4 +54,6 @@ NB_MODULE(core, m) {
   p::define_functions(m);
   p::define_transforms(m);
   p::define_files(m);
+  p::nb::module_ distributed = m.def_submodule("distributed", "Collective operations on arrays of several processes.");
+  p::define_distributed(distributed);
 }

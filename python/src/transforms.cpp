@@ -131,8 +131,7 @@ nb::object value_and_gradient(nb::handle fun, const Wanted& wanted, bool gradien
   nb::object result;
   const ArrayFunction traced = [&](const std::vector<array>& values) {
     size_t at = 0;
-    const auto [positional, named] =
-        wanted.with(args, kwargs, nb::cast<nb::list>(with_arrays(trees, values, at)));
+    const auto [positional, named] = wanted.with(args, kwargs, nb::cast<nb::list>(with_arrays(trees, values, at)));
     result = checked(call(fun, positional, named));
     std::vector<array> out = {array_of(loss_of(result, gradient_only))};
     for (const array& a : arrays_of(result)) out.push_back(a);
@@ -153,8 +152,8 @@ using Argnums = std::optional<OneOrMore<int>>;
 using Argnames = OneOrMore<std::string>;
 
 nb::object differentiated(nb::callable fun, const Argnums& argnums, const Argnames& argnames, bool gradient_only) {
-  return make_function({fun}, [f = nb::handle(fun), wanted = Wanted(argnums, argnames),
-                              gradient_only](const nb::tuple& args, const nb::dict& kwargs) {
+  return make_function({fun}, [f = nb::handle(fun), wanted = Wanted(argnums, argnames), gradient_only](
+                                  const nb::tuple& args, const nb::dict& kwargs) {
     return value_and_gradient(f, wanted, gradient_only, args, kwargs);
   });
 }
@@ -217,8 +216,7 @@ void axes_of(nb::handle axes, nb::handle tree, std::vector<int>& out, const char
 
 void check_axes(nb::handle axes) {
   visit_leaves(axes, [](nb::handle leaf) {
-    if (!leaf.is_none() && !PyLong_Check(leaf.ptr()))
-      throw std::invalid_argument("[vmap] axis must be int or None.");
+    if (!leaf.is_none() && !PyLong_Check(leaf.ptr())) throw std::invalid_argument("[vmap] axis must be int or None.");
   });
 }
 
@@ -278,45 +276,48 @@ nb::object recomputed(nb::callable fun) {
 void define_transforms(nb::module_& m) {
   define_function(m);
   const nb::object one = nb::int_(0);
-  m.def("value_and_grad",
-        [](nb::callable fun, const Argnums& argnums, const Argnames& argnames) {
-          return differentiated(std::move(fun), argnums, argnames, false);
-        },
-        nb::arg("fun"), nb::arg("argnums") = nb::none(), nb::arg("argnames") = nb::list(),
-        nb::sig("def value_and_grad(fun: Callable[P, R], argnums: int | Sequence[int] | None = None, "
-                "argnames: str | Sequence[str] = []) -> Callable[P, tuple[R, Any]]"),
-        "Returns a function that computes fun's results and the gradients of the first, a scalar, by the arguments "
-        "(trees of arrays) that are named by their numbers and names; by the first argument where none is named.");
-  m.def("grad",
-        [](nb::callable fun, const Argnums& argnums, const Argnames& argnames) {
-          return differentiated(std::move(fun), argnums, argnames, true);
-        },
-        nb::arg("fun"), nb::arg("argnums") = nb::none(), nb::arg("argnames") = nb::list(),
-        nb::sig("def grad(fun: Callable[P, R], argnums: int | Sequence[int] | None = None, "
-                "argnames: str | Sequence[str] = []) -> Callable[P, Any]"),
-        "Returns a function that computes the gradients of value_and_grad alone.");
-  m.def("vjp",
-        [](nb::callable fun, const std::vector<array>& primals, const std::vector<array>& cotangents) {
-          return pair_of_lists(weft::vjp(function_of_arrays(std::move(fun), "vjp"), primals, cotangents));
-        },
-        nb::arg("fun"), nb::arg("primals"), nb::arg("cotangents"),
-        nb::sig("def vjp(fun: Callable, primals: list[array], cotangents: list[array]) "
-                "-> tuple[list[array], list[array]]"),
-        "Returns the results of fun at the primals, and the products of the cotangents with its Jacobian.");
-  m.def("jvp",
-        [](nb::callable fun, const std::vector<array>& primals, const std::vector<array>& tangents) {
-          return pair_of_lists(weft::jvp(function_of_arrays(std::move(fun), "jvp"), primals, tangents));
-        },
-        nb::arg("fun"), nb::arg("primals"), nb::arg("tangents"),
-        nb::sig("def jvp(fun: Callable, primals: list[array], tangents: list[array]) "
-                "-> tuple[list[array], list[array]]"),
-        "Returns the results of fun at the primals, and the products of its Jacobian with the tangents.");
+  m.def(
+      "value_and_grad",
+      [](nb::callable fun, const Argnums& argnums, const Argnames& argnames) {
+        return differentiated(std::move(fun), argnums, argnames, false);
+      },
+      nb::arg("fun"), nb::arg("argnums") = nb::none(), nb::arg("argnames") = nb::list(),
+      nb::sig("def value_and_grad(fun: Callable[P, R], argnums: int | Sequence[int] | None = None, "
+              "argnames: str | Sequence[str] = []) -> Callable[P, tuple[R, Any]]"),
+      "Returns a function that computes fun's results and the gradients of the first, a scalar, by the arguments "
+      "(trees of arrays) that are named by their numbers and names; by the first argument where none is named.");
+  m.def(
+      "grad",
+      [](nb::callable fun, const Argnums& argnums, const Argnames& argnames) {
+        return differentiated(std::move(fun), argnums, argnames, true);
+      },
+      nb::arg("fun"), nb::arg("argnums") = nb::none(), nb::arg("argnames") = nb::list(),
+      nb::sig("def grad(fun: Callable[P, R], argnums: int | Sequence[int] | None = None, "
+              "argnames: str | Sequence[str] = []) -> Callable[P, Any]"),
+      "Returns a function that computes the gradients of value_and_grad alone.");
+  m.def(
+      "vjp",
+      [](nb::callable fun, const std::vector<array>& primals, const std::vector<array>& cotangents) {
+        return pair_of_lists(weft::vjp(function_of_arrays(std::move(fun), "vjp"), primals, cotangents));
+      },
+      nb::arg("fun"), nb::arg("primals"), nb::arg("cotangents"),
+      nb::sig("def vjp(fun: Callable, primals: list[array], cotangents: list[array]) "
+              "-> tuple[list[array], list[array]]"),
+      "Returns the results of fun at the primals, and the products of the cotangents with its Jacobian.");
+  m.def(
+      "jvp",
+      [](nb::callable fun, const std::vector<array>& primals, const std::vector<array>& tangents) {
+        return pair_of_lists(weft::jvp(function_of_arrays(std::move(fun), "jvp"), primals, tangents));
+      },
+      nb::arg("fun"), nb::arg("primals"), nb::arg("tangents"),
+      nb::sig("def jvp(fun: Callable, primals: list[array], tangents: list[array]) "
+              "-> tuple[list[array], list[array]]"),
+      "Returns the results of fun at the primals, and the products of its Jacobian with the tangents.");
   m.def("vmap", mapped, nb::arg("fun"), nb::arg("in_axes") = one, nb::arg("out_axes") = one,
         nb::sig("def vmap(fun: Callable[P, R], in_axes: object = 0, out_axes: object = 0) -> Callable[P, R]"),
         "Returns fun applied to every element along an axis of its arguments, all at once. The axes are ints, None for "
         "what is not mapped, or trees of them.");
-  m.def("checkpoint", recomputed, nb::arg("fun"),
-        nb::sig("def checkpoint(fun: Callable[P, R]) -> Callable[P, R]"),
+  m.def("checkpoint", recomputed, nb::arg("fun"), nb::sig("def checkpoint(fun: Callable[P, R]) -> Callable[P, R]"),
         "Returns the same function, whose gradient computes it again instead of keeping its intermediate results.");
   define_compile(m);
   define_custom_function(m);

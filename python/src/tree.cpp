@@ -123,12 +123,10 @@ nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>
 }
 
 nb::object with_arrays(nb::handle tree, const std::vector<array>& values, size_t& at) {
-  return map_tree(tree, [&](nb::handle leaf) {
-    return is_array(leaf) ? nb::cast(values.at(at++)) : nb::borrow(leaf);
-  });
+  return map_tree(tree, [&](nb::handle leaf) { return is_array(leaf) ? nb::cast(values.at(at++)) : nb::borrow(leaf); });
 }
 
-void append_key(std::string& key, nb::handle tree, const char* op) {
+void append_key(std::string& key, nb::handle tree, const char* op, bool state) {
   if (is_array(tree)) return append_array(key, array_of(tree));
   PyObject* p = tree.ptr();
   key += PyDict_Check(p) ? '{' : PyTuple_Check(p) ? '(' : '[';
@@ -137,16 +135,17 @@ void append_key(std::string& key, nb::handle tree, const char* op) {
       const std::string text = nb::cast<std::string>(nb::repr(name));
       append_bytes(key, 'k', text.data(), text.size());
     }
-    append_key(key, child, op);
+    append_key(key, child, op, state);
   });
   if (inner) {
     key += ')';
     return;
   }
   key.pop_back();
-  if (!append_constant(key, tree))
-    throw std::invalid_argument(std::string("[") + op + "] arguments must be trees of arrays and constants (numbers, " +
-                                "strings, None); got " + nb::cast<std::string>(nb::str(tree.type())));
+  if (append_constant(key, tree)) return;
+  if (state) return append_bytes(key, 'o', &p, sizeof p);
+  throw std::invalid_argument(std::string("[") + op + "] arguments must be trees of arrays and constants (numbers, " +
+                              "strings, None); got " + nb::cast<std::string>(nb::str(tree.type())));
 }
 
 }  // namespace weft::python

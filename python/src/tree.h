@@ -28,8 +28,9 @@ std::vector<array> arrays_of(nb::handle tree);
 nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>& change);
 /// Returns the tree with its arrays replaced, one after the other, from values[at] on; `at` moves on.
 nb::object with_arrays(nb::handle tree, const std::vector<array>& values, size_t& at);
-/// Appends to `key` what a tree is apart from the values of its arrays: its structure, dtypes and shapes, and constants.
-/// Throws std::invalid_argument with the name `op` for other leaves than arrays, numbers, strings, bytes and None.
-void append_key(std::string& key, nb::handle tree, const char* op);
+/// Appends to `key` what a tree is apart from the values of its arrays: its structure, dtypes and shapes, and
+/// constants. Other leaves than arrays, numbers, strings, bytes and None throw std::invalid_argument with the name
+/// `op`, or, in `state`, are told apart by their identity.
+void append_key(std::string& key, nb::handle tree, const char* op, bool state = false);
 
 }  // namespace weft::python

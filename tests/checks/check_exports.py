@@ -3,17 +3,22 @@
 
 usage: check_exports.py LIBRARY [NM]
 
+Names of the C interface are those of tests/checks/c_symbols.txt: programs in C are linked to them, so one that is lost
+is a breach. New ones are added to the list by `check_exports.py LIBRARY NM --write`.
+
 So that libweft links beside any other library: nothing of LLVM, oneDNN, fmt or the standard library's templates gets
 out.
 """
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 # A mangled name of namespace weft: functions and objects, virtual tables, type information, thunks, statics of
 # functions and their guards.
 OURS = re.compile(r"^_Z(T[VTIS]|TC|Thn?\d+_|Tv[n\d_]+_|Tc[hvn\d_]+_|GV|Z|GVZ)?NK?4weft")
 # Put there by the linker.
+C_LIST = Path(__file__).with_name("c_symbols.txt")
 LINKER = {"_init", "_fini", "__bss_start", "_edata", "_end", "__bss_start__", "_bss_end__", "__end__"}
 
 
@@ -28,7 +33,7 @@ def exported(library, nm):
 
 def strays(symbols):
     for mangled, name in symbols:
-        if mangled not in LINKER and not OURS.match(mangled):
+        if mangled not in LINKER and not OURS.match(mangled) and not mangled.startswith("weft_"):
             yield name if mangled.startswith("_Z") else f"{name} (C linkage)"
 
 
@@ -36,6 +41,13 @@ def main():
     library, nm = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "nm"
     symbols = exported(library, nm)
     wrong = sorted(set(strays(symbols)))
+    in_c = sorted(mangled for mangled, _ in symbols if mangled.startswith("weft_"))
+    if "--write" in sys.argv:
+        C_LIST.write_text("".join(f"{name}\n" for name in in_c))
+    listed = C_LIST.read_text().split()
+    for name in sorted({*listed} ^ {*in_c}):
+        print(f"{name} is lost" if name in listed else f"{name} is not in {C_LIST.name}")
+    wrong += sorted({*listed} ^ {*in_c})
     for name in wrong[:50]:
         print(f"exported, but not of weft: {name}")
     print(f"{len(symbols)} exported symbols, {len(wrong)} of them not of weft")

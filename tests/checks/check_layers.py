@@ -31,9 +31,10 @@ LAYERS = [
     ["data"],
     ["optim"],
     ["nn"],
+    ["c"],
     ["models"],
     ["examples"],  # their ladders of kernels are what `weft bench ladder` times
-    ["tools", "bindings", "bench"],
+    ["tools", "python", "bench"],
 ]
 # The folders of a layer, bottom to top; "" is the layer's own folder. As with layers, a folder sees itself and those
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
@@ -66,6 +67,7 @@ PUBLIC = {
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
     "graph_utils.h": "array", "kernel_function.h": "array", "kernel_tuning.h": "array",
+    "distributed.h": "array",
     **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
                                              "layout", "matmul", "ordering", "quantized", "reductions",
                                               "shape")},
@@ -76,7 +78,8 @@ PUBLIC = {
     "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
     **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module",
                                          "norms", "positional", "precision", "quantized", "recurrent",
-                                     "activations", "transformer")}, "weft.h": "models",
+                                     "activations", "transformer")}, "weft.h": "models", "c.h": "c",
+    "c/operations.h": "c",
 }
 
 # (what the header's name looks like, its name in messages, the layers that may include it). Always in .cpp files only,
@@ -90,13 +93,16 @@ THIRD_PARTY = [
     (re.compile(r"^link\.h$"), "the dynamic loader", {"target/cuda"}),
     (re.compile(r"^ucontext\.h$"), "fibers", {"target/cpu"}),
     (re.compile(r"^spawn\.h$"), "child processes", {"compiler"}),
-    (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "bindings", "bench"}),
+    (re.compile(r"^nlohmann/"), "nlohmann-json", {"io", "text", "data", "models", "tools", "python", "bench"}),
+    (re.compile(r"^nanobind/"), "nanobind", {"python"}),
     (re.compile(r"^fmt/"), "fmt", set(RANK)),
     (re.compile(r"^CLI/"), "CLI11", {"tools"}),
     (re.compile(r"^emmintrin\.h$"), "SSE2", {"tools"}),
     (re.compile(r"^zlib\.h$"), "zlib", {"io", "data"}),
     (re.compile(r"^benchmark/"), "Google Benchmark", {"bench"}),
 ]
+
+C_STANDARD = ("stdbool.h", "stddef.h", "stdint.h")  # for the C interface
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -168,10 +174,10 @@ def third_party(path, layer, name):
             continue
         if layer not in layers:
             return f"{label} belongs in {', '.join(sorted(layers))} only"
-        if path.suffix == ".h" and not layer.startswith("target/"):
+        if path.suffix == ".h" and not layer.startswith("target/") and layer != "python":
             return f"{label} must not be included by a header"
         return None
-    is_standard = "/" not in name and "." not in name
+    is_standard = "/" not in name and "." not in name or layer == "c" and name in C_STANDARD
     is_system = re.match(r"^(sys/|sched\.h|unistd\.h|fcntl\.h|cxxabi\.h|dlfcn\.h|pthread\.h|immintrin\.h|x86intrin\.h|"
                          r"sanitizer/|signal\.h|termios\.h|poll\.h)", name)
     if is_standard:
@@ -236,7 +242,7 @@ def layers_of_build(root):
 
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
-    folders = ("include", "src", "models", "tools", "bindings", "examples", "bench")
+    folders = ("include", "src", "models", "tools", "python", "examples", "bench")
     files = sorted(path.relative_to(root) for folder in folders
                    for path in (root / folder).rglob("*") if path.suffix in (".h", ".cpp"))
     breaches = list(layers_of_build(root)) + list(full_folders(files))

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 COLUMNS = 120
-FOLDERS = ("bench", "cmake", "docs", "examples", "include", "models", "scripts", "src", "tests", "tools", ".ci")
+FOLDERS = ("bench", "bindings", "cmake", "docs", "examples", "include", "models", "python", "scripts", "src", "tests",
+           "tools", ".ci")
 SUFFIXES = (".cpp", ".h", ".cu", ".cuh", ".py", ".cmake", ".sh", ".in", ".map")
 NAMES = ("CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy")
 SKIPPED = ("tests/compiler/golden", "tests/fuzz/corpus")

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-FOLDERS = ("src", "include", "tools", "models", "tests", "docs")
+FOLDERS = ("src", "include", "python", "tools", "models", "tests", "docs")
 FILES = ("README.md", "CONTRIBUTING.md")
 SKIPPED = ("docs/glossary.md", "tests/compiler/golden", "tests/checks", "tests/fuzz/corpus", "docs/notes")
 CXX = (".cpp", ".h", ".cu", ".cuh")

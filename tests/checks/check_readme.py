@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the documentation against the tree: the README's C++ example is, byte for byte, examples/readme.cpp, which the
-build compiles and a test runs; every file and heading that the README, CONTRIBUTING and docs/ link to exists;
+build compiles and a test runs; every file and anchor that the README, CONTRIBUTING and docs/ link to exists;
 docs/design.md and docs/architecture.md list the layers and folders of check_layers.py.
 
 usage: check_readme.py [ROOT]
@@ -21,7 +21,8 @@ def without_code(page):
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors of a page: those of its headings, as GitHub makes them, and its own."""
+    yield from re.findall(r'<a id="([^"]+)">', without_code(page))
     for heading in re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE):
         yield re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
@@ -34,7 +35,7 @@ def dead_links(root, page):
         if not to.exists():
             yield f"{page.relative_to(root)}: {target} does not exist"
         elif anchor and to.suffix == ".md" and anchor not in anchors(to):
-            yield f"{page.relative_to(root)}: {target} has no heading #{anchor}"
+            yield f"{page.relative_to(root)}: {target} has no anchor #{anchor}"
 
 
 def unlisted_folders(root):

@@ -239,7 +239,7 @@ class Readme(Tree):
         self.write("docs/b.md", "# One\n## Three\n")
         self.write("README.md", "```cpp\nint main() {}\n```\n")
         code, output = run("check_readme.py", self.root)
-        self.assertEqual((code, output.strip()), (1, "docs/notes/a.md: ../b.md has no heading #two"))
+        self.assertEqual((code, output.strip()), (1, "docs/notes/a.md: ../b.md has no anchor #two"))
 
     def test_unlisted_folders(self):
         self.write("README.md", "```cpp\nint main() {}\n```\n")

@@ -152,7 +152,8 @@ def main() -> None:
               "/// The operations. Each has the comment of its C++ declaration: a list of lengths or axes is a pointer "
               "and a count,\n/// what is optional is a pointer or handle that may be NULL, and several results are "
               "several first parameters or a list.\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n"]
-    source = ["// Written by bindings/c.py from the C++ headers.\n#include \"c/handles.h\"\n#include \"weft/einsum.h\"\n"
+    source = ["// Written by bindings/c.py from the C++ headers.\n"
+              "#include \"c/handles.h\"\n#include \"weft/einsum.h\"\n"
               "#include \"weft/fast.h\"\n#include \"weft/linalg.h\"\n#include \"weft/ops.h\"\n"
               "#include \"weft/random.h\"\n\nusing weft::c::guarded;\nusing weft::c::in;\nusing weft::c::list;\n"
               "using weft::c::optional;\nusing weft::c::out;\nusing weft::c::out_all;\nusing weft::c::lengths;\n\n"]

@@ -135,8 +135,8 @@ class Reader:
                 at += 1
             if at >= end:
                 return
-            doc_here = next((self.docs[p] for p in range(self.code.rfind("\n", 0, at) + 1, at + 1) if p in self.docs), "")
-            stop = min((p for p in (self.code.find(";", at, end), self.code.find("{", at, end)) if p >= 0), default=-1)
+            line = range(self.code.rfind("\n", 0, at) + 1, at + 1)
+            doc_here = next((self.docs[p] for p in line if p in self.docs), "")
             stop = self.end_of(at, end)
             text = self.code[at:stop]
             if match := re.match(r"namespace\s+([\w:]+)\s*\{", text):

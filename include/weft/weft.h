@@ -27,4 +27,5 @@
 #include "weft/stream.h"
 #include "weft/text.h"
 #include "weft/transforms.h"
+#include "weft/tree.h"
 #include "weft/utils.h"

@@ -72,6 +72,7 @@ PUBLIC = {
                                              "layout", "matmul", "ordering", "quantized", "reductions",
                                               "shape")},
     "transforms.h": "transforms", "compile.h": "transforms", "control.h": "transforms", "profile.h": "transforms",
+    "tree.h": "transforms",
     "io.h": "io", "io/gguf.h": "io", "io/torch.h": "io", "export.h": "io", "text.h": "text",
     "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",

@@ -295,3 +295,22 @@ TEST_CASE("examples of kernels: launches with run-time extents") {
   CHECK(made[999 * 64] == 2);
   CHECK(made[1000 * 64] == 0);
 }
+
+TEST_CASE("examples of trees: tree.h") {
+  Tree tree = Tree::dict({{"layers", Tree::list({Tree::dict({{"weight", ones({2, 3})}})})}});
+  array w = tree["layers"][0]["weight"];
+  tree["bias"] = zeros({3});  // adds a key
+  CHECK(w.shape() == Shape{2, 3});
+  Tree halves = tree_map([](const array& x) { return x * 0.5f; }, tree);
+  CHECK(halves["layers"][0]["weight"].leaf().to_vector<float>() == std::vector<float>(6, 0.5f));
+  const std::string text = printed([&] {
+    for (const auto& [path, leaf] : tree_flatten(tree)) std::cout << path << " " << leaf.leaf().shape() << "\n";
+  });
+  CHECK(text == "layers.0.weight (2,3)\nbias (3)\n");
+  const Tree parameters = Tree::dict({{"w", array({2.0f}, {1, 1})}});
+  const array x({1.0f, 2.0f}, {2, 1}), y({3.0f, 3.0f}, {2, 1});
+  auto loss_and_grads = tree_value_and_grad([&](const Tree& p) { return mean(square(matmul(x, p["w"]) - y)); });
+  auto [loss, slopes] = loss_and_grads(parameters);
+  CHECK(loss.item<float>() == 1);
+  CHECK(slopes["w"].leaf().item<float>() == 1);
+}

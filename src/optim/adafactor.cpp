@@ -23,34 +23,41 @@ array root_mean_square(const array& x) { return sqrt(mean(square(x))); }
 
 }  // namespace
 
-Adafactor::Adafactor(Parameters parameters, AdafactorOptions options)
+Adafactor::Adafactor(AdafactorOptions options)
     : RuleOptimizer(
-          std::move(parameters), options.learning_rate.value_or(0),
+          options.learning_rate.value_or(0.0f),
           [momentum = options.beta1.has_value()](const Shape& shape) {
+            const auto named = [](const char* name) { return SlotName{name, name}; };
             std::vector<Slot> slots;
             if (shape.size() >= 2) {
               Shape row(shape.begin(), shape.end() - 1), column(shape.begin(), shape.end() - 2);
               column.push_back(shape.back());
-              slots = {{"exp_avg_sq_row", row}, {"exp_avg_sq_col", column}};
+              slots = {{named("exp_avg_sq_row"), row}, {named("exp_avg_sq_col"), column}};
             } else {
-              slots = {{"exp_avg_sq", shape}};
+              slots = {{named("exp_avg_sq"), shape}};
             }
-            if (momentum) slots.push_back({"exp_avg", shape});
+            if (momentum) slots.push_back({named("exp_avg"), shape});
             return slots;
           },
           {{"beta2", 0}}, options.weight_decay, options.decays),
       options_(checked_adafactor(std::move(options))) {}
 
-void Adafactor::advance() {
+Adafactor::Adafactor(Handles parameters, AdafactorOptions options) : Adafactor(std::move(options)) {
+  take(std::move(parameters));
+}
+
+void Adafactor::advance() { number(0) = array(1.0f) - power(astype(step, float32), array(options_.decay_rate)); }
+
+/// Returns the rate of this step, before it is scaled by a parameter.
+array Adafactor::rate_of_step(const array& value) const {
+  if (!options_.relative_step) return rate(value);
   const array count = astype(step, float32);
-  number(0) = array(1.0f) - power(count, array(options_.decay_rate));
-  if (!options_.relative_step) return;
   const array most = options_.warmup_init ? count * array(1e-6f) : array(1e-2f);
-  learning_rate = minimum(most, rsqrt(count));
+  return astype(minimum(most, rsqrt(count)), value.dtype());
 }
 
 array Adafactor::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
-  array r = rate(value);
+  array r = rate_of_step(value);
   if (options_.scale_parameter) r = r * maximum(as(options_.eps2, value), root_mean_square(value));
   const array beta2 = astype(number(0), value.dtype()), rest = as(1, value) - beta2;
   const array squares = square(gradient) + as(options_.eps1, value);

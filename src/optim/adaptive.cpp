@@ -42,27 +42,33 @@ AdadeltaOptions checked_adaptive(AdadeltaOptions o) {
 // Updates c = 1 - βᵗ by c ← β c + (1 - β): no power, and no cancellation at small t.
 void advance_correction(array& c, double beta) { c = c * array(beta) + array(1 - beta); }
 
-std::vector<std::string> rmsprop_slots(const RmspropOptions& o) {
-  std::vector<std::string> names{"square_avg"};
-  if (o.centered) names.emplace_back("grad_avg");
-  if (o.momentum != 0) names.emplace_back("momentum_buffer");
-  return names;
+/// Returns c after the steps in `step`.
+array correction_after(const array& step, double beta) {
+  return astype(array(1.0, float64) - power(array(beta, float64), astype(step, float64)), float32);
 }
 
 }  // namespace
 
-Adam::Adam(Parameters parameters, AdamOptions options, bool decoupled)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}),
+Adam::Adam(AdamOptions options, bool decoupled)
+    : RuleOptimizer(options.learning_rate, alike({{"exp_avg", "m"}, {"exp_avg_sq", "v"}}),
                     {{"correction1", 0}, {"correction2", 0}}, options.weight_decay, options.decays),
       options_(checked_adam("Adam", std::move(options))), decoupled_(decoupled) {}
 
-AdamW::AdamW(Parameters parameters, AdamWOptions o)
-    : Adam(std::move(parameters),
-           {o.learning_rate, o.beta1, o.beta2, o.eps, o.weight_decay, std::move(o.decays), o.bias_correction}, true) {}
+Adam::Adam(Handles parameters, AdamOptions options) : Adam(std::move(options)) { take(std::move(parameters)); }
+
+AdamW::AdamW(AdamWOptions o)
+    : Adam({o.learning_rate, o.beta1, o.beta2, o.eps, o.weight_decay, std::move(o.decays), o.bias_correction}, true) {}
+
+AdamW::AdamW(Handles parameters, AdamWOptions options) : AdamW(std::move(options)) { take(std::move(parameters)); }
 
 void Adam::advance() {
   advance_correction(number(0), options_.beta1);
   advance_correction(number(1), options_.beta2);
+}
+
+void Adam::restore() {
+  number(0) = correction_after(step, options_.beta1);
+  number(1) = correction_after(step, options_.beta2);
 }
 
 array Adam::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
@@ -79,14 +85,21 @@ array Adam::rule(size_t index, const array& value, const array& gradient, std::v
   return p - rate(value) / c1 * (m / (sqrt(v) / sqrt(c2) + as(options_.eps, value)));
 }
 
-Lamb::Lamb(Parameters parameters, LambOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_avg_sq"}),
+Lamb::Lamb(LambOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"exp_avg", "m"}, {"exp_avg_sq", "v"}}),
                     {{"correction1", 0}, {"correction2", 0}}, options.weight_decay, options.decays),
       options_(checked_adam("Lamb", std::move(options))) {}
+
+Lamb::Lamb(Handles parameters, LambOptions options) : Lamb(std::move(options)) { take(std::move(parameters)); }
 
 void Lamb::advance() {
   advance_correction(number(0), options_.beta1);
   advance_correction(number(1), options_.beta2);
+}
+
+void Lamb::restore() {
+  number(0) = correction_after(step, options_.beta1);
+  number(1) = correction_after(step, options_.beta2);
 }
 
 array Lamb::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
@@ -100,12 +113,15 @@ array Lamb::rule(size_t index, const array& value, const array& gradient, std::v
   return value - rate(value) * ratio * u;
 }
 
-Adamax::Adamax(Parameters parameters, AdamaxOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg", "exp_inf"}), {{"correction1", 0}},
+Adamax::Adamax(AdamaxOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"exp_avg", "m"}, {"exp_inf", "v"}}), {{"correction1", 0}},
                     options.weight_decay, options.decays),
       options_(checked_adam("Adamax", std::move(options))) {}
 
+Adamax::Adamax(Handles parameters, AdamaxOptions options) : Adamax(std::move(options)) { take(std::move(parameters)); }
+
 void Adamax::advance() { advance_correction(number(0), options_.beta1); }
+void Adamax::restore() { number(0) = correction_after(step, options_.beta1); }
 
 array Adamax::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
@@ -115,10 +131,20 @@ array Adamax::rule(size_t index, const array& value, const array& gradient, std:
   return value - r * (slots[0] / (slots[1] + as(options_.eps, value)));
 }
 
-RMSprop::RMSprop(Parameters parameters, RmspropOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike(rmsprop_slots(options)), {},
-                    options.weight_decay, options.decays),
+RuleOptimizer::Slots RMSprop::rmsprop_slots(const RmspropOptions& options) {
+  std::vector<SlotName> names{{"square_avg", "v"}};
+  if (options.centered) names.push_back({"grad_avg", "grad_avg"});
+  if (options.momentum != 0) names.push_back({"momentum_buffer", "momentum"});
+  return alike(std::move(names));
+}
+
+RMSprop::RMSprop(RmspropOptions options)
+    : RuleOptimizer(options.learning_rate, rmsprop_slots(options), {}, options.weight_decay, options.decays),
       options_(checked_adaptive(std::move(options))) {}
+
+RMSprop::RMSprop(Handles parameters, RmspropOptions options) : RMSprop(std::move(options)) {
+  take(std::move(parameters));
+}
 
 array RMSprop::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
@@ -133,10 +159,14 @@ array RMSprop::rule(size_t index, const array& value, const array& gradient, std
   return value - rate(value) * step_taken;
 }
 
-Adagrad::Adagrad(Parameters parameters, AdagradOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"sum"}, options.initial_accumulator), {},
-                    options.weight_decay, options.decays),
+Adagrad::Adagrad(AdagradOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"sum", "v"}}, options.initial_accumulator), {}, options.weight_decay,
+                    options.decays),
       options_(checked_adaptive(std::move(options))) {}
+
+Adagrad::Adagrad(Handles parameters, AdagradOptions options) : Adagrad(std::move(options)) {
+  take(std::move(parameters));
+}
 
 array Adagrad::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);
@@ -144,10 +174,14 @@ array Adagrad::rule(size_t index, const array& value, const array& gradient, std
   return value - rate(value) * (g / (sqrt(slots[0]) + as(options_.eps, value)));
 }
 
-AdaDelta::AdaDelta(Parameters parameters, AdadeltaOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"square_avg", "acc_delta"}), {},
-                    options.weight_decay, options.decays),
+AdaDelta::AdaDelta(AdadeltaOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"square_avg", "v"}, {"acc_delta", "u"}}), {}, options.weight_decay,
+                    options.decays),
       options_(checked_adaptive(std::move(options))) {}
+
+AdaDelta::AdaDelta(Handles parameters, AdadeltaOptions options) : AdaDelta(std::move(options)) {
+  take(std::move(parameters));
+}
 
 array AdaDelta::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay), eps = as(options_.eps, value);

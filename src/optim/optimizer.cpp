@@ -1,5 +1,4 @@
-// The base of optimizers: handles, state by name, master copies, the learning rate as a buffer; and optimizers for
-// shares of the parameters.
+// The base of optimizers: handles, state by name, master copies, the learning rate as a buffer.
 #include "weft/optim.h"
 
 #include <algorithm>
@@ -17,26 +16,39 @@ array scalar(float value) { return array::from_data(&value, {}, float32); }
 
 bool needs_master(const array& p) { return p.dtype() == float16 || p.dtype() == bfloat16; }
 
+void check_floating(const std::string& name, const array& p) {
+  if (!issubdtype(p.dtype(), floating))
+    throw_invalid("Optimizer",
+                  "parameter " + name + " is " + dtype_name(p.dtype()) + "; only floating parameters can be optimized");
+}
+
 }  // namespace
 
 bool is_matrix(const std::string&, const array& parameter) { return parameter.ndim() >= 2; }
 bool every(const std::string&, const array&) { return true; }
 
-Optimizer::Optimizer(Parameters parameters, float rate)
-    : learning_rate(scalar(rate)), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)),
-      parameters_(std::move(parameters)) {
-  if (parameters_.empty()) throw_invalid("Optimizer", "there are no parameters to optimize (all frozen?)");
-  for (const auto& [name, handle] : parameters_)
-    if (!issubdtype(handle->dtype(), floating))
-      throw_invalid("Optimizer", "parameter " + name + " is " + dtype_name(handle->dtype()) +
-                                     "; only floating parameters can be optimized");
+Optimizer::Optimizer(const LearningRate& rate)
+    : learning_rate(scalar(rate.value())), step(array::from_data(std::vector<int32_t>{0}.data(), {}, int32)),
+      schedule_(rate.schedule()) {}
+
+void Optimizer::set_parameters(Parameters parameters) {
+  if (parameters.empty()) throw_invalid("Optimizer", "there are no parameters to optimize (all frozen?)");
+  for (const auto& [name, handle] : parameters) check_floating(name, *handle);
+  parameters_ = std::move(parameters);
 }
 
 Optimizer::~Optimizer() = default;
 
 void Optimizer::set_learning_rate(float value) { learning_rate = scalar(value); }
 
+void Optimizer::begin_step() {
+  if (schedule_) learning_rate = astype((*schedule_)(step), float32);
+  step = step + array(1, int32);
+}
+
 void Optimizer::update(const std::vector<array>& gradients) {
+  if (parameters_.empty())
+    throw_invalid("Optimizer.update", "the optimizer was made without handles of parameters; call apply_gradients");
   if (gradients.size() != parameters_.size())
     throw_invalid("Optimizer.update", std::to_string(gradients.size()) + " gradients for " +
                                           std::to_string(parameters_.size()) + " parameters");
@@ -45,7 +57,7 @@ void Optimizer::update(const std::vector<array>& gradients) {
       throw_invalid("Optimizer.update", "the gradient of " + parameters_[i].first + " has shape " +
                                             to_string(gradients[i].shape()) + ", the parameter " +
                                             to_string(parameters_[i].second->shape()));
-  step = step + array(1, int32);
+  begin_step();
   apply(gradients);
 }
 
@@ -83,7 +95,7 @@ void Optimizer::load_state(const std::unordered_map<std::string, array>& arrays)
   for (const auto& [name, handle] : mine) *handle = arrays.at(name);
 }
 
-RuleOptimizer::Slots RuleOptimizer::alike(std::vector<std::string> names, double start) {
+RuleOptimizer::Slots RuleOptimizer::alike(std::vector<SlotName> names, double start) {
   return [names = std::move(names), start](const Shape& parameter) {
     std::vector<Slot> slots;
     for (const auto& name : names) slots.push_back({name, parameter, start});
@@ -91,42 +103,68 @@ RuleOptimizer::Slots RuleOptimizer::alike(std::vector<std::string> names, double
   };
 }
 
-RuleOptimizer::RuleOptimizer(Parameters all, float rate, const Slots& slots,
-                             std::vector<std::pair<std::string, double>> numbers, double weight_decay,
-                             const DecayPredicate& decays)
-    : Optimizer(std::move(all), rate), decay_(scalar(static_cast<float>(weight_decay))), no_decay_(scalar(0)) {
+RuleOptimizer::RuleOptimizer(const LearningRate& rate, Slots slots,
+                             const std::vector<std::pair<std::string, double>>& numbers, double weight_decay,
+                             DecayPredicate decays)
+    : Optimizer(rate), slots_(std::move(slots)), decays_(std::move(decays)),
+      decay_(scalar(static_cast<float>(weight_decay))), no_decay_(scalar(0)) {
   for (const auto& [name, value] : numbers) numbers_.emplace_back(name, scalar(static_cast<float>(value)));
-  for (const auto& [name, handle] : parameters()) {
-    const Dtype dtype = needs_master(*handle) ? float32 : handle->dtype();
-    Entry entry{{}, {}, std::nullopt, std::nullopt, decays(name, *handle)};
-    for (const Slot& slot : slots(handle->shape())) {
-      entry.slot_names.push_back(slot.name);
-      entry.slots.push_back(full(slot.shape, array(slot.start, dtype), dtype));
-    }
-    if (needs_master(*handle)) entry.master = astype(*handle, float32);
-    entries_.push_back(std::move(entry));
+}
+
+void RuleOptimizer::take(Handles handles) {
+  set_parameters(std::move(handles.parameters));
+  for (const auto& [name, handle] : parameters()) add(entry_of(name, *handle));
+  initialized_ = true;
+}
+
+RuleOptimizer::Entry RuleOptimizer::entry_of(const std::string& path, const array& parameter) const {
+  check_floating(path, parameter);
+  const Dtype dtype = needs_master(parameter) ? float32 : parameter.dtype();
+  Entry entry{path, {}, {}, std::nullopt, std::nullopt, decays_(path, parameter)};
+  for (const Slot& slot : slots_(parameter.shape())) {
+    entry.names.push_back(slot.name);
+    entry.slots.push_back(full(slot.shape, array(slot.start, dtype), dtype));
   }
+  if (!needs_master(parameter)) return entry;
+  if (rounding_ == Rounding::stochastic && parameter.dtype() == float16)
+    throw_invalid("Optimizer.set_rounding", "parameter " + path + " is float16; stochastic rounding is for bfloat16");
+  if (rounding_ == Rounding::master) entry.master = astype(parameter, float32);
+  if (rounding_ == Rounding::stochastic) entry.rounding_key = rounding_key(seed_, entries_.size());
+  return entry;
+}
+
+void RuleOptimizer::add(Entry entry) {
+  indices_.emplace(entry.path, entries_.size());
+  entries_.push_back(std::move(entry));
+}
+
+array RuleOptimizer::stepped(size_t index, const array& value, const array& gradient, Dtype dtype) {
+  Entry& entry = entries_[index];
+  const array next = rule(index, value, astype(gradient, value.dtype()), entry.slots);
+  if (entry.master) entry.master = next;
+  return entry.rounding_key ? round_stochastically(next, *entry.rounding_key, step) : astype(next, dtype);
 }
 
 void RuleOptimizer::apply(const std::vector<array>& gradients) {
   advance();
   for (size_t i = 0; i < gradients.size(); ++i) {
     array& parameter = *parameters()[i].second;
-    Entry& entry = entries_[i];
-    const array value = entry.master ? *entry.master : needs_master(parameter) ? astype(parameter, float32) : parameter;
-    const array next = rule(i, value, astype(gradients[i], value.dtype()), entry.slots);
-    if (entry.master) entry.master = next;
-    parameter =
-        entry.rounding_key ? round_stochastically(next, *entry.rounding_key, step) : astype(next, parameter.dtype());
+    const std::optional<array>& master = entries_[i].master;
+    const array value = master ? *master : needs_master(parameter) ? astype(parameter, float32) : parameter;
+    parameter = stepped(i, value, gradients[i], parameter.dtype());
   }
 }
 
 void RuleOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
+  if (entries_.size() != parameters().size())
+    throw_invalid("Optimizer.set_rounding", "there is state of parameters without handles; call it before init");
   if (rounding == Rounding::stochastic)
     for (const auto& [name, handle] : parameters())
       if (handle->dtype() == float16)
         throw_invalid("Optimizer.set_rounding",
                       "parameter " + name + " is float16; stochastic rounding is for bfloat16");
+  rounding_ = rounding;
+  seed_ = seed;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const array& parameter = *parameters()[i].second;
     if (!needs_master(parameter)) continue;
@@ -139,7 +177,7 @@ void RuleOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
 }
 
 void RuleOptimizer::set_masters(const std::unordered_map<std::string, array>& values) {
-  for (size_t i = 0; i < entries_.size(); ++i) {
+  for (size_t i = 0; i < parameters().size(); ++i) {
     const auto& [name, handle] = parameters()[i];
     const auto it = values.find(name);
     if (it == values.end() || !entries_[i].master) continue;
@@ -153,8 +191,8 @@ void RuleOptimizer::set_masters(const std::unordered_map<std::string, array>& va
 
 std::unordered_map<std::string, array> RuleOptimizer::precise_parameters() const {
   std::unordered_map<std::string, array> out = Optimizer::precise_parameters();
-  for (size_t i = 0; i < entries_.size(); ++i)
-    if (entries_[i].master) out.insert_or_assign(parameters()[i].first, *entries_[i].master);
+  for (const Entry& entry : entries_)
+    if (entry.master) out.insert_or_assign(entry.path, *entry.master);
   return out;
 }
 
@@ -178,74 +216,12 @@ std::vector<array*> RuleOptimizer::state() {
 Parameters RuleOptimizer::named_state() {
   Parameters out = Optimizer::named_state();
   for (auto& [name, value] : numbers_) out.emplace_back(name, &value);
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    const std::string& parameter = parameters()[i].first;
-    for (size_t k = 0; k < entries_[i].slots.size(); ++k)
-      out.emplace_back(entries_[i].slot_names[k] + "." + parameter, &entries_[i].slots[k]);
-    if (entries_[i].master) out.emplace_back("master." + parameter, &*entries_[i].master);
-    if (entries_[i].rounding_key) out.emplace_back("rounding." + parameter, &*entries_[i].rounding_key);
+  for (Entry& entry : entries_) {
+    for (size_t k = 0; k < entry.slots.size(); ++k)
+      out.emplace_back(entry.names[k].name + "." + entry.path, &entry.slots[k]);
+    if (entry.master) out.emplace_back("master." + entry.path, &*entry.master);
+    if (entry.rounding_key) out.emplace_back("rounding." + entry.path, &*entry.rounding_key);
   }
-  return out;
-}
-
-MultiOptimizer::MultiOptimizer(Parameters all, const std::vector<Share>& shares) : Optimizer(std::move(all), 0) {
-  std::vector<Parameters> taken(shares.size());
-  shares_.resize(shares.size());
-  for (size_t i = 0; i < parameters().size(); ++i) {
-    const auto& [name, handle] = parameters()[i];
-    size_t k = 0;
-    while (k < shares.size() && !shares[k].takes(name, *handle)) ++k;
-    if (k == shares.size())
-      throw_invalid("MultiOptimizer", "no share takes the parameter " + name + "; end with a share of optim::every");
-    taken[k].push_back(parameters()[i]);
-    shares_[k].indices.push_back(i);
-  }
-  for (size_t k = 0; k < shares.size(); ++k) {
-    if (taken[k].empty()) throw_invalid("MultiOptimizer", "share " + std::to_string(k) + " takes no parameter");
-    shares_[k].optimizer = shares[k].make(std::move(taken[k]));
-  }
-  learning_rate = shares_.front().optimizer->learning_rate;
-}
-
-void MultiOptimizer::set_learning_rate(float value) {
-  Optimizer::set_learning_rate(value);
-  for (auto& part : shares_) part.optimizer->set_learning_rate(value);
-}
-
-void MultiOptimizer::apply(const std::vector<array>& gradients) {
-  for (auto& part : shares_) {
-    std::vector<array> own;
-    for (const size_t i : part.indices) own.push_back(gradients[i]);
-    part.optimizer->update(own);
-  }
-}
-
-std::vector<array*> MultiOptimizer::state() {
-  std::vector<array*> out = Optimizer::state();
-  for (auto& part : shares_)
-    for (array* handle : part.optimizer->state()) out.push_back(handle);
-  return out;
-}
-
-Parameters MultiOptimizer::named_state() {
-  Parameters out = Optimizer::named_state();
-  for (size_t k = 0; k < shares_.size(); ++k)
-    for (const auto& [name, handle] : shares_[k].optimizer->named_state())
-      out.emplace_back(std::to_string(k) + "." + name, handle);
-  return out;
-}
-
-void MultiOptimizer::set_rounding(Rounding rounding, uint64_t seed) {
-  for (size_t k = 0; k < shares_.size(); ++k) shares_[k].optimizer->set_rounding(rounding, seed + k);
-}
-
-void MultiOptimizer::set_masters(const std::unordered_map<std::string, array>& values) {
-  for (auto& part : shares_) part.optimizer->set_masters(values);
-}
-
-std::unordered_map<std::string, array> MultiOptimizer::precise_parameters() const {
-  std::unordered_map<std::string, array> out;
-  for (const auto& part : shares_) out.merge(part.optimizer->precise_parameters());
   return out;
 }
 

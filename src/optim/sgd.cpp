@@ -48,12 +48,13 @@ array orthogonalised(const array& matrix, int steps) {
 
 }  // namespace
 
-SGD::SGD(Parameters parameters, SgdOptions options)
-    : RuleOptimizer(
-          std::move(parameters), options.learning_rate,
-          alike(options.momentum != 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}), {},
-          options.weight_decay, options.decays),
+SGD::SGD(SgdOptions options)
+    : RuleOptimizer(options.learning_rate,
+                    options.momentum != 0 ? alike({{"momentum_buffer", "v"}}) : alike(std::vector<SlotName>{}), {},
+                    options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
+
+SGD::SGD(Handles parameters, SgdOptions options) : SGD(std::move(options)) { take(std::move(parameters)); }
 
 array SGD::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   array g = decayed(index, value, gradient, options_.weight_decay);
@@ -66,10 +67,11 @@ array SGD::rule(size_t index, const array& value, const array& gradient, std::ve
   return value - rate(value) * g;
 }
 
-Lion::Lion(Parameters parameters, LionOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"exp_avg"}), {}, options.weight_decay,
-                    options.decays),
+Lion::Lion(LionOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"exp_avg", "m"}}), {}, options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
+
+Lion::Lion(Handles parameters, LionOptions options) : Lion(std::move(options)) { take(std::move(parameters)); }
 
 array Lion::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array direction = sign(average(options_.beta1, slots[0], gradient));
@@ -79,10 +81,11 @@ array Lion::rule(size_t index, const array& value, const array& gradient, std::v
   return kept - rate(value) * direction;
 }
 
-Muon::Muon(Parameters parameters, MuonOptions options)
-    : RuleOptimizer(std::move(parameters), options.learning_rate, alike({"momentum_buffer"}), {}, options.weight_decay,
-                    options.decays),
+Muon::Muon(MuonOptions options)
+    : RuleOptimizer(options.learning_rate, alike({{"momentum_buffer", "v"}}), {}, options.weight_decay, options.decays),
       options_(checked(std::move(options))) {}
+
+Muon::Muon(Handles parameters, MuonOptions options) : Muon(std::move(options)) { take(std::move(parameters)); }
 
 array Muon::rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) {
   const array g = decayed(index, value, gradient, options_.weight_decay);

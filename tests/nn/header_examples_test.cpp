@@ -238,6 +238,15 @@ TEST_CASE("examples of optimizers: optimizer.h, loss_scale.h") {
     CHECK(optimizer.share(0).parameters().size() == 1);
   }
   {
+    optim::MultiOptimizer both({std::make_shared<optim::Muon>(), std::make_shared<optim::AdamW>()}, {optim::is_matrix});
+    CHECK(both.state_tree()["states"].size() == 2);
+    Tree parameters = Tree::dict({{"w", ones({2})}});
+    const Tree slopes = Tree::dict({{"w", zeros({2})}});
+    optim::Adam adam({.learning_rate = optim::exponential_decay(0.1f, 0.9f)});
+    parameters = adam.apply_gradients(slopes, parameters);
+    CHECK(parameters["w"].leaf().to_vector<float>() == std::vector<float>{1, 1});
+  }
+  {
     const auto precise = model.set_dtype(bfloat16);
     optim::AdamW optimizer(model.trainable_parameters());
     optimizer.set_masters(precise);

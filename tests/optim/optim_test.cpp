@@ -208,7 +208,7 @@ TEST_CASE("mistakes are named") {
   CHECK_THROWS_WITH_AS(optimizer.update({zeros({2, 3}), zeros({2})}),
                        "[Optimizer.update] the gradient of layer.bias has shape (2), the parameter (3)",
                        std::invalid_argument);
-  CHECK_THROWS_AS(AdamW({}), std::invalid_argument);
+  CHECK_THROWS_AS(AdamW(Parameters{}), std::invalid_argument);
   CHECK_THROWS_AS(AdamW(p.parameters(), {.beta1 = 1.0}), std::invalid_argument);
   CHECK_THROWS_AS(SGD(p.parameters(), {.nesterov = true}), std::invalid_argument);
   array ids = zeros({3}, int32);

@@ -11,24 +11,25 @@ namespace weft::optim {
 
 /// Options of Adam.
 struct AdamOptions {
-  float learning_rate = 1e-3f;        ///< lr
-  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
-  double eps = 1e-8;                  ///< added to √v
-  double weight_decay = 0;            ///< added to the gradient
-  DecayPredicate decays = every;      ///< which parameters decay
-  bool bias_correction = false;       ///< true is PyTorch's Adam
+  LearningRate learning_rate = 1e-3f;  ///< lr
+  double beta1 = 0.9, beta2 = 0.999;   ///< decay rates β1 and β2 of the moments
+  double eps = 1e-8;                   ///< added to √v
+  double weight_decay = 0;             ///< added to the gradient
+  DecayPredicate decays = every;       ///< which parameters decay
+  bool bias_correction = false;        ///< true is PyTorch's Adam
 };
 
 /// Adam (Kingma and Ba 2015): m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g², p -= lr · m / (√v + eps), numbers as
 /// MLX's. With bias correction p -= lr / c1 · m / (√v / √c2 + eps), c = 1 - βᵗ, numbers as PyTorch's and MLX's.
 class WEFT_API Adam : public RuleOptimizer {
  public:
-  explicit Adam(Parameters parameters, AdamOptions options = {})
-      : Adam(std::move(parameters), std::move(options), false) {}
+  explicit Adam(AdamOptions options = {}) : Adam(std::move(options), false) {}
+  explicit Adam(Handles parameters, AdamOptions options = {});
 
  protected:
-  Adam(Parameters parameters, AdamOptions options, bool decoupled);
+  Adam(AdamOptions options, bool decoupled);
   void advance() override;
+  void restore() override;
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
@@ -38,27 +39,28 @@ class WEFT_API Adam : public RuleOptimizer {
 
 /// Options of AdamW.
 struct AdamWOptions {
-  float learning_rate = 1e-3f;        ///< lr
-  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
-  double eps = 1e-8;                  ///< added to √v
-  double weight_decay = 0.01;         ///< decoupled
-  DecayPredicate decays = every;      ///< which parameters decay
-  bool bias_correction = false;       ///< true is PyTorch's AdamW
+  LearningRate learning_rate = 1e-3f;  ///< lr
+  double beta1 = 0.9, beta2 = 0.999;   ///< decay rates β1 and β2 of the moments
+  double eps = 1e-8;                   ///< added to √v
+  double weight_decay = 0.01;          ///< decoupled
+  DecayPredicate decays = every;       ///< which parameters decay
+  bool bias_correction = false;        ///< true is PyTorch's AdamW
 };
 
 /// Adam with decoupled decay, p -= lr · weight_decay · p before the step (Loshchilov and Hutter 2019).
 class WEFT_API AdamW : public Adam {
  public:
-  explicit AdamW(Parameters parameters, AdamWOptions options = {});
+  explicit AdamW(AdamWOptions options = {});
+  explicit AdamW(Handles parameters, AdamWOptions options = {});
 };
 
 /// Options of Lamb.
 struct LambOptions {
-  float learning_rate = 1e-3f;        ///< lr
-  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2 of the moments
-  double eps = 1e-6;                  ///< added to √v
-  double weight_decay = 0.01;         ///< added to the direction
-  DecayPredicate decays = every;      ///< which parameters decay
+  LearningRate learning_rate = 1e-3f;  ///< lr
+  double beta1 = 0.9, beta2 = 0.999;   ///< decay rates β1 and β2 of the moments
+  double eps = 1e-6;                   ///< added to √v
+  double weight_decay = 0.01;          ///< added to the direction
+  DecayPredicate decays = every;       ///< which parameters decay
 };
 
 /// LAMB, for large batches (You et al. 2020): Adam's direction u = (m / c1) / (√(v / c2) + eps) + weight_decay · p, c =
@@ -66,10 +68,12 @@ struct LambOptions {
 /// is 0).
 class WEFT_API Lamb : public RuleOptimizer {
  public:
-  explicit Lamb(Parameters parameters, LambOptions options = {});
+  explicit Lamb(LambOptions options = {});
+  explicit Lamb(Handles parameters, LambOptions options = {});
 
  protected:
   void advance() override;
+  void restore() override;
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
@@ -78,22 +82,24 @@ class WEFT_API Lamb : public RuleOptimizer {
 
 /// Options of Adamax.
 struct AdamaxOptions {
-  float learning_rate = 2e-3f;        ///< lr
-  double beta1 = 0.9, beta2 = 0.999;  ///< decay rates β1 and β2
-  double eps = 1e-8;                  ///< added to u
-  double weight_decay = 0;            ///< added to the gradient
-  DecayPredicate decays = every;      ///< which parameters decay
-  bool bias_correction = false;       ///< lr / c1 in place of lr, c1 = 1 - β1ᵗ, as PyTorch
+  LearningRate learning_rate = 2e-3f;  ///< lr
+  double beta1 = 0.9, beta2 = 0.999;   ///< decay rates β1 and β2
+  double eps = 1e-8;                   ///< added to u
+  double weight_decay = 0;             ///< added to the gradient
+  DecayPredicate decays = every;       ///< which parameters decay
+  bool bias_correction = false;        ///< lr / c1 in place of lr, c1 = 1 - β1ᵗ, as PyTorch
 };
 
 /// Adam with the largest gradient in place of the second moment (Kingma and Ba 2015, §7.1), numbers as MLX's: u =
 /// max(β2 u, |g|), p -= lr · m / (u + eps).
 class WEFT_API Adamax : public RuleOptimizer {
  public:
-  explicit Adamax(Parameters parameters, AdamaxOptions options = {});
+  explicit Adamax(AdamaxOptions options = {});
+  explicit Adamax(Handles parameters, AdamaxOptions options = {});
 
  protected:
   void advance() override;
+  void restore() override;
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
@@ -102,40 +108,43 @@ class WEFT_API Adamax : public RuleOptimizer {
 
 /// Options of RMSprop.
 struct RmspropOptions {
-  float learning_rate = 1e-2f;    ///< lr
-  double alpha = 0.99;            ///< decay rate α of the second moment
-  double eps = 1e-8;              ///< added to √v
-  double weight_decay = 0;        ///< added to the gradient
-  double momentum = 0;            ///< of the scaled gradients; 0: none
-  bool centered = false;          ///< the variance of the gradient in place of its second moment
-  DecayPredicate decays = every;  ///< which parameters decay
+  LearningRate learning_rate = 1e-2f;  ///< lr
+  double alpha = 0.99;                 ///< decay rate α of the second moment
+  double eps = 1e-8;                   ///< added to √v
+  double weight_decay = 0;             ///< added to the gradient
+  double momentum = 0;                 ///< of the scaled gradients; 0: none
+  bool centered = false;               ///< the variance of the gradient in place of its second moment
+  DecayPredicate decays = every;       ///< which parameters decay
 };
 
 /// RMSprop (Tieleman and Hinton 2012): v = α v + (1 - α) g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
 class WEFT_API RMSprop : public RuleOptimizer {
  public:
-  explicit RMSprop(Parameters parameters, RmspropOptions options = {});
+  explicit RMSprop(RmspropOptions options = {});
+  explicit RMSprop(Handles parameters, RmspropOptions options = {});
 
  protected:
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
+  static Slots rmsprop_slots(const RmspropOptions& options);
   RmspropOptions options_;
 };
 
 /// Options of Adagrad.
 struct AdagradOptions {
-  float learning_rate = 1e-2f;     ///< lr
-  double eps = 1e-8;               ///< added to √v
-  double weight_decay = 0;         ///< added to the gradient
-  double initial_accumulator = 0;  ///< v before the first step
-  DecayPredicate decays = every;   ///< which parameters decay
+  LearningRate learning_rate = 1e-2f;  ///< lr
+  double eps = 1e-8;                   ///< added to √v
+  double weight_decay = 0;             ///< added to the gradient
+  double initial_accumulator = 0;      ///< v before the first step
+  DecayPredicate decays = every;       ///< which parameters decay
 };
 
 /// Adagrad (Duchi et al. 2011): v += g², p -= lr · g / (√v + eps), numbers as PyTorch's and MLX's.
 class WEFT_API Adagrad : public RuleOptimizer {
  public:
-  explicit Adagrad(Parameters parameters, AdagradOptions options = {});
+  explicit Adagrad(AdagradOptions options = {});
+  explicit Adagrad(Handles parameters, AdagradOptions options = {});
 
  protected:
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
@@ -146,18 +155,19 @@ class WEFT_API Adagrad : public RuleOptimizer {
 
 /// Options of AdaDelta.
 struct AdadeltaOptions {
-  float learning_rate = 1;        ///< lr
-  double rho = 0.9;               ///< decay rate ρ of both means
-  double eps = 1e-6;              ///< added under both roots
-  double weight_decay = 0;        ///< added to the gradient
-  DecayPredicate decays = every;  ///< which parameters decay
+  LearningRate learning_rate = 1;  ///< lr
+  double rho = 0.9;                ///< decay rate ρ of both means
+  double eps = 1e-6;               ///< added under both roots
+  double weight_decay = 0;         ///< added to the gradient
+  DecayPredicate decays = every;   ///< which parameters decay
 };
 
 /// AdaDelta (Zeiler 2012): v = ρ v + (1 - ρ) g², d = √(u + eps) / √(v + eps) · g, u = ρ u + (1 - ρ) d², p -= lr · d,
 /// numbers as PyTorch's and MLX's.
 class WEFT_API AdaDelta : public RuleOptimizer {
  public:
-  explicit AdaDelta(Parameters parameters, AdadeltaOptions options = {});
+  explicit AdaDelta(AdadeltaOptions options = {});
+  explicit AdaDelta(Handles parameters, AdadeltaOptions options = {});
 
  protected:
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
@@ -168,14 +178,15 @@ class WEFT_API AdaDelta : public RuleOptimizer {
 
 /// Options of Adafactor.
 struct AdafactorOptions {
-  std::optional<float> learning_rate = std::nullopt;  ///< needed where relative_step is false
+  std::optional<LearningRate> learning_rate = std::nullopt;  ///< needed where relative_step is false
   double eps1 = 1e-30, eps2 = 1e-3;            ///< added to the squared gradient; the smallest scale of a parameter
   double clip_threshold = 1;                   ///< of the root mean square of an update
   double decay_rate = -0.8;                    ///< β2 = 1 - step^decay_rate
   std::optional<double> beta1 = std::nullopt;  ///< momentum, where given
   double weight_decay = 0;                     ///< decoupled
   bool scale_parameter = true;                 ///< rates are relative to the parameter's root mean square
-  bool relative_step = true;  ///< the rate is min(10⁻², 1 / √step), with warmup_init min(10⁻⁶ · step, 1 / √step)
+  /// The rate is min(10⁻², 1 / √step), with warmup_init min(10⁻⁶ · step, 1 / √step), whatever learning_rate is.
+  bool relative_step = true;
   bool warmup_init = false;       ///< see relative_step
   DecayPredicate decays = every;  ///< which parameters decay
 };
@@ -184,13 +195,15 @@ struct AdafactorOptions {
 /// MLX's.
 class WEFT_API Adafactor : public RuleOptimizer {
  public:
-  explicit Adafactor(Parameters parameters, AdafactorOptions options = {});
+  explicit Adafactor(AdafactorOptions options = {});
+  explicit Adafactor(Handles parameters, AdafactorOptions options = {});
 
  protected:
   void advance() override;
   array rule(size_t index, const array& value, const array& gradient, std::vector<array>& slots) override;
 
  private:
+  array rate_of_step(const array& value) const;
   AdafactorOptions options_;
 };
 

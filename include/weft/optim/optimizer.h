@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,11 +11,21 @@
 #include <vector>
 
 #include "weft/array.h"
+#include "weft/optim/schedules.h"
+#include "weft/tree.h"
 
 namespace weft::optim {
 
 /// Dotted names and the handles of parameters, as nn::Module::trainable_parameters() returns them.
 using Parameters = std::vector<std::pair<std::string, array*>>;
+
+/// The parameters that an optimizer rebinds in each step.
+struct Handles {
+  /// Takes names and handles, from a module or in braces: {{"weight", &w}, {"bias", &b}}.
+  Handles(Parameters all) : parameters(std::move(all)) {}
+  Handles(std::initializer_list<Parameters::value_type> all) : parameters(all) {}
+  Parameters parameters;  ///< names and handles
+};
 
 /// Whether a parameter decays, for optimizers with a weight_decay.
 using DecayPredicate = std::function<bool(const std::string& name, const array& parameter)>;
@@ -30,15 +42,21 @@ enum class Rounding : uint8_t {
   nearest,     ///< no copies: steps of less than half the distance to the next number are lost
 };
 
-/// Updates parameters by their gradients. It keeps the handles it is made with, so they must outlive it (modules do not
-/// move).
+/// Updates parameters by their gradients. An optimizer that is made with handles of parameters keeps them, so they must
+/// outlive it (modules do not move); `update` then rebinds them.
 ///
-/// Everything that changes from step to step is an array: under `compile`, list `state()` with the model's. The
-/// learning rate is set from the host between steps:
+/// Everything that changes from step to step is an array: under `compile`, list `state()` with the model's. A learning
+/// rate that is no schedule is set from the host between steps:
 ///
 ///     optim::AdamW optimizer(model.trainable_parameters(), {.weight_decay = 0.1});
 ///     optimizer.set_learning_rate(schedule(k));  // writes one number; nothing is traced again
 ///     optimizer.update(gradients);               // in the order of the parameters
+///
+/// The functional form is MLX's: parameters, gradients and state are trees, and the new parameters are returned. It
+/// needs no handles, and computes the same numbers:
+///
+///     optim::Adam adam({.learning_rate = optim::exponential_decay(0.1f, 0.9f)});
+///     parameters = adam.apply_gradients(slopes, parameters);
 class WEFT_API Optimizer {
  public:
   virtual ~Optimizer();
@@ -46,11 +64,11 @@ class WEFT_API Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Makes one step: rebinds the parameters and the state. Throws std::invalid_argument where number or shapes do not
-  /// fit.
+  /// fit, or there are no handles.
   void update(const std::vector<array>& gradients);
   /// Makes the step where `when` (bool []) is true; else nothing changes.
   void update(const std::vector<array>& gradients, const array& when);
-  /// Sets the learning rate of the next steps.
+  /// Sets the learning rate of the next steps; where it has a schedule, until the next step.
   virtual void set_learning_rate(float value);
   /// Sets how parameters of 16 bits are updated; Rounding::master until it is called, which must be before the first
   /// update. Random bits depend on the seed, the parameter, the step and the element alone. Throws
@@ -71,7 +89,32 @@ class WEFT_API Optimizer {
   /// Returns the parameters' values by name in the optimizer's precision: float32 masters where there are any.
   virtual std::unordered_map<std::string, array> precise_parameters() const;
 
-  array learning_rate;  ///< float32 []
+  /// Makes the state of the parameters in a tree, a dict. Those that have one keep it. The first step does so for the
+  /// parameters that it has gradients of; it is called where the state has to exist earlier, as when it is compiled.
+  /// Throws std::invalid_argument for another tree and for parameters that are not floating.
+  virtual void init(const Tree& parameters) = 0;
+  /// Does so for the values of handles, under their dotted names.
+  void init(const Parameters& parameters);
+  /// Makes one step: returns the new parameters in a tree of the gradients' structure, and moves the state on.
+  /// `parameters` has at least a parameter for each gradient and does not change. A 16-bit parameter continues from its
+  /// float32 master where it is the master's rounding, else from its own value. Throws std::out_of_range for a gradient
+  /// without a parameter, or that the state lacks; std::invalid_argument for another shape.
+  virtual Tree apply_gradients(const Tree& gradients, const Tree& parameters) = 0;
+  /// Returns the state that one parameter begins with, a dict of arrays. Weight decay asks for the name. Throws
+  /// std::invalid_argument where an optimizer has no rule of its own.
+  virtual Tree init_single(const array& parameter, const std::string& name = "");
+  /// Returns a parameter's next value at the learning rate and the numbers of the last step, and writes its next state.
+  /// Throws as init_single, std::out_of_range where an array is missing in the state.
+  virtual array apply_single(const array& gradient, const array& parameter, Tree& state, const std::string& name = "");
+  /// Returns the state as MLX's: a dict of "step", "learning_rate" and the rule's own numbers, and the structure of the
+  /// parameters with a dict of arrays, under MLX's names, at each. `step` is int32 (MLX: uint64).
+  virtual Tree state_tree() = 0;
+  /// Sets the state from such a tree, also one of MLX's, cast to the dtypes of the state. Parameters whose state is not
+  /// there yet take theirs when it is made. Throws std::out_of_range where something is missing, std::invalid_argument
+  /// where it has another shape.
+  virtual void set_state(const Tree& state) = 0;
+
+  array learning_rate;  ///< float32 []: of the last step
   array step;           ///< int32 []: updates so far
 
   /// Returns the handles of all state, in a stable order: learning_rate, step, the rule's own numbers, then each
@@ -82,16 +125,21 @@ class WEFT_API Optimizer {
   /// Sets the state from a checkpoint; throws std::invalid_argument naming what is missing, unknown or of another
   /// shape.
   void load_state(const std::unordered_map<std::string, array>& arrays);
-  /// Returns what the optimizer was made with.
+  /// Returns the handles that the optimizer was made with.
   const Parameters& parameters() const { return parameters_; }
 
  protected:
-  Optimizer(Parameters parameters, float rate);
-  /// Makes one step, after `step` was raised; the gradients fit the parameters.
+  explicit Optimizer(const LearningRate& rate);
+  /// Sets the handles. Throws std::invalid_argument where there are none, or one is not floating.
+  void set_parameters(Parameters parameters);
+  /// Computes the scheduled learning rate and raises `step`.
+  void begin_step();
+  /// Makes one step of the handles, which the gradients fit.
   virtual void apply(const std::vector<array>& gradients) = 0;
 
  private:
   Parameters parameters_;
+  std::optional<Schedule> schedule_;
 };
 
 /// An optimizer that is a rule for one parameter, the same for all of them. All arithmetic is float32 (float64 for
@@ -104,22 +152,37 @@ class WEFT_API RuleOptimizer : public Optimizer {
   void set_rounding(Rounding rounding, uint64_t seed = 0) override;
   void set_masters(const std::unordered_map<std::string, array>& values) override;
   std::unordered_map<std::string, array> precise_parameters() const override;
+  using Optimizer::init;
+  void init(const Tree& parameters) override;
+  Tree apply_gradients(const Tree& gradients, const Tree& parameters) override;
+  Tree init_single(const array& parameter, const std::string& name = "") override;
+  array apply_single(const array& gradient, const array& parameter, Tree& state, const std::string& name = "") override;
+  Tree state_tree() override;
+  void set_state(const Tree& state) override;
 
  protected:
-  /// An array kept for a parameter, named "exp_avg" and the like.
+  /// The name of an array in checkpoints, "exp_avg" and the like, and in trees, where it is MLX's.
+  struct SlotName {
+    std::string name, key;
+  };
+  /// An array kept for a parameter.
   struct Slot {
-    std::string name;
+    SlotName name;
     Shape shape;
     double start = 0;
   };
   using Slots = std::function<std::vector<Slot>(const Shape& parameter)>;
   /// Slots of the parameter's own shape.
-  static Slots alike(std::vector<std::string> names, double start = 0);
+  static Slots alike(std::vector<SlotName> names, double start = 0);
 
-  RuleOptimizer(Parameters parameters, float rate, const Slots& slots,
-                std::vector<std::pair<std::string, double>> numbers, double weight_decay, const DecayPredicate& decays);
+  RuleOptimizer(const LearningRate& rate, Slots slots, const std::vector<std::pair<std::string, double>>& numbers,
+                double weight_decay, DecayPredicate decays);
+  /// Takes handles, for which it makes the state.
+  void take(Handles handles);
   /// Called once a step, before the parameters: to move the rule's own numbers on.
   virtual void advance() {}
+  /// Called where a state without the rule's own numbers was set: to compute them from `step`.
+  virtual void restore() {}
   /// The new value of parameter `index`; `value`, `gradient` and `slots` have one dtype, float32 at least. Rebinds
   /// `slots`. The same graph for every parameter, so that all updates can be one kernel: what differs between
   /// parameters is a number() or decay().
@@ -134,22 +197,36 @@ class WEFT_API RuleOptimizer : public Optimizer {
 
  private:
   struct Entry {
-    std::vector<std::string> slot_names;
+    std::string path;  // of the parameter
+    std::vector<SlotName> names;
     std::vector<array> slots;
     std::optional<array> master;
     std::optional<array> rounding_key;  // of stochastic rounding
     bool decays;
   };
   void apply(const std::vector<array>& gradients) override;
+  Entry entry_of(const std::string& path, const array& parameter) const;
+  void add(Entry entry);
+  size_t index_of(const std::string& path) const;
+  array stepped(size_t index, const array& value, const array& gradient, Dtype dtype);
+  array stepped_from(size_t index, const array& parameter, const array& gradient);
+  void load(Entry& entry, bool required);
 
-  std::vector<Entry> entries_;
+  Slots slots_;
+  DecayPredicate decays_;
+  Rounding rounding_ = Rounding::master;
+  uint64_t seed_ = 0;
+  std::deque<Entry> entries_;  // state() returns handles of what is in them
+  std::unordered_map<std::string, size_t> indices_;
+  bool initialized_ = false;
+  std::unordered_map<std::string, array> restored_;  // a state that was set, of parameters that are not there yet
   std::vector<std::pair<std::string, array>> numbers_;
   array decay_, no_decay_;
 };
 
 /// Several optimizers, each for its share of the parameters: a parameter goes to the first share whose predicate takes
-/// it. State and checkpoints name the shares "0.", "1.", …. Throws std::invalid_argument where a parameter is left
-/// over, or a share takes none.
+/// it. State and checkpoints name the shares "0.", "1.", …; state_tree is {"states": […]}. Throws std::invalid_argument
+/// where a parameter is left over, or a share takes none.
 ///
 ///     const auto muon = [](optim::Parameters p) { return std::make_unique<optim::Muon>(std::move(p)); };
 ///     const auto adamw = [](optim::Parameters p) { return std::make_unique<optim::AdamW>(std::move(p)); };
@@ -163,6 +240,12 @@ class WEFT_API MultiOptimizer : public Optimizer {
     std::function<std::unique_ptr<Optimizer>(Parameters)> make;  ///< makes the optimizer of these parameters
   };
   MultiOptimizer(Parameters parameters, const std::vector<Share>& shares);
+  /// Makes the functional form of optimizers without handles. `filters` has a predicate of path and gradient for each
+  /// but the last, which takes the rest; std::invalid_argument is thrown for another number.
+  ///
+  ///     optim::MultiOptimizer both({std::make_shared<optim::Muon>(), std::make_shared<optim::AdamW>()},
+  ///                                {optim::is_matrix});
+  MultiOptimizer(std::vector<std::shared_ptr<Optimizer>> optimizers, std::vector<DecayPredicate> filters);
 
   void set_learning_rate(float value) override;  ///< of all shares; `share(i).set_learning_rate` sets one
   std::vector<array*> state() override;
@@ -170,15 +253,23 @@ class WEFT_API MultiOptimizer : public Optimizer {
   void set_rounding(Rounding rounding, uint64_t seed = 0) override;                 ///< of all shares
   void set_masters(const std::unordered_map<std::string, array>& values) override;  ///< of all shares
   std::unordered_map<std::string, array> precise_parameters() const override;
+  using Optimizer::init;
+  void init(const Tree& parameters) override;
+  Tree apply_gradients(const Tree& gradients, const Tree& parameters) override;
+  Tree state_tree() override;
+  void set_state(const Tree& state) override;
   /// Returns the optimizer of share i, to set its learning rate; throws std::out_of_range.
   Optimizer& share(size_t i) { return *shares_.at(i).optimizer; }
 
  private:
   struct Part {
-    std::unique_ptr<Optimizer> optimizer;
+    DecayPredicate takes;
+    std::shared_ptr<Optimizer> optimizer;
     std::vector<size_t> indices;  // of its parameters among all
   };
   void apply(const std::vector<array>& gradients) override;
+  size_t owner_of(const std::string& path, const array& parameter) const;
+  Tree part_of(const Tree& tree, size_t share) const;
 
   std::vector<Part> shares_;
 };

@@ -8,12 +8,13 @@ python/signatures.txt:
 
     NAME…: PARAMETER, … [-> RESULT] [=> CALL]
 
-A name may be `alias=name`. A parameter is `name: TYPE [= default]`; `*` begins those that are given by keyword. TYPE is
-one of TYPES below. `TYPE?` may be None and is then left out of the C++ call, which chooses another overload; `TYPE or
-None` may be None and is passed on as std::optional; `dtype or float32` is float32 where it is None. `beside a` is a
+A name may be `alias=name`. A parameter is `name: TYPE [= default]`; `*` begins those that are given by keyword. TYPE
+is one of TYPES below. `TYPE?` may be None and is then left out of the C++ call, which chooses another overload; `TYPE
+or None` may be None and is passed on as std::optional; `dtype or float32` is float32 where it is None. `beside a` is a
 number in the weak dtype beside a, and all parameters of type `operand` are promoted together. CALL is C++ code of the
 parameters, by default the C++ function of the name with all of them in their order. RESULT is `list`, or `one or
-tuple`; arrays are a tuple otherwise. Every function takes `stream` by keyword as well.
+tuple`; arrays are a tuple otherwise. Every function takes `stream` by keyword as well, and in its place where the
+parameters end with `stream`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ TYPES = {
     "array or str": ("const std::variant<std::string, Operand>&", "{}", "array | str"),
     "uint64": ("uint64_t", "{}", "int"),
 }
+# Types that helpers take as they are.
+HELPERS_OWN = ("axes", "array or str", "float or str", "operand", "pairs")
 # C++ type of a parameter → type
 FROM_CPP = {
     "array": "array", "std::vector<array>": "arrays", "int": "int", "uint64_t": "uint64", "float": "float",
@@ -92,6 +95,7 @@ class Function:
     result: str = ""
     doc: str = ""
     stream: bool = True  # it takes a stream
+    stream_in_place: bool = False  # without its name too
 
 
 def parse_parameter(text: str, keyword: bool) -> Parameter:
@@ -116,7 +120,7 @@ def parse_parameters(text: str) -> tuple[Parameter, ...]:
     for part in signatures.split_outside(text, ","):
         if part == "*":
             keyword = True
-        else:
+        elif part != "stream":
             found.append(parse_parameter(part, keyword))
     return tuple(found)
 
@@ -148,7 +152,8 @@ def read_table(path: Path) -> tuple[list[Function], set[str], dict[str, str], li
                 namespace, last = split_name(name)
                 path_of = "::".join(filter(None, (namespace, target or last)))
                 functions.append(Function(namespace, last, parse_parameters(rest), path_of,
-                                          call.replace("{name}", path_of), result))
+                                          call.replace("{name}", path_of), result,
+                                          stream_in_place=rest.endswith(", stream")))
     return functions, skipped, aliases, methods
 
 
@@ -238,7 +243,7 @@ def filled(call: str, parameters: tuple[Parameter, ...], missing: set[str]) -> s
         if p.name in missing:
             call = re.sub(rf"(?<![\w.:]){p.name}\b, ", "", call)
             continue
-        as_is = helper and (p.left_out or p.type in ("axes", "array or str", "float or str", "pairs"))
+        as_is = helper and not p.beside and (p.left_out or p.type in HELPERS_OWN)
         text = p.name if as_is else argument(p)
         call = re.sub(rf"(?<![\w.:]){p.name}\b(?!\()", lambda _, text=text: text, call)
     return call
@@ -285,7 +290,7 @@ def python_signature(f: Function, is_method: bool) -> str:
             parts.append("*")
         default = "..." if p.type == "lists" and p.default else p.default  # a number stands for a list of lists
         parts.append(f"{p.name}: {annotation(p)}" + (f" = {default}" if default is not None else ""))
-    if f.stream and not keyword:
+    if f.stream and not keyword and not f.stream_in_place:
         parts.append("*")
     if f.stream:
         parts.append("stream: Stream | ThreadLocalStream | Device | DeviceType | None = None")
@@ -346,7 +351,7 @@ def definition(f: Function, where: str, is_method: bool) -> str:
         none = ".none()" if (p.left_out or p.optional or p.fallback or p.type == "axes") and not value else ""
         arguments.append(f'nb::arg("{p.name}"){none}{value}')
     if f.stream:
-        arguments += [*["nb::kw_only()"] * (not keyword), 'nb::arg("stream") = nb::none()']
+        arguments += [*["nb::kw_only()"] * (not keyword and not f.stream_in_place), 'nb::arg("stream") = nb::none()']
     arguments.append(f"nb::sig({literal(python_signature(f, is_method))})")
     arguments.append(literal(docstring(f.doc)))
     taken = [*map(declared, f.parameters), *["const StreamOrDevice& stream"] * f.stream]

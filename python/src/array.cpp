@@ -193,6 +193,17 @@ constexpr Operator bitwise[] = {
     {"__xor__", "__rxor__", "__ixor__", bitwise_xor},
 };
 
+/// Takes the other operand; returns false where its class may know what to do with an array. Python's own objects that
+/// are no operands are refused: a list times an array would else be the list, repeated.
+bool take_other(const Operator& op, nb::handle h, Operand& b) {
+  if (b.take(h)) return true;
+  if (h.is_none() || nb::cast<std::string>(h.type().attr("__module__")) != "builtins") return false;
+  throw std::invalid_argument(std::string("[") + op.name + "] " + nb::cast<std::string>(nb::str(h.type())) +
+                              " is no operand beside an array; make it an array first");
+}
+
+nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
+
 array operated(const Operator& op, const array& a, const Operand& b) {
   const bool bits = &op >= std::begin(bitwise) && &op < std::end(bitwise);
   if (bits && !b.is_scalar() && issubdtype(promote_types(a.dtype(), b.dtype()), inexact))
@@ -204,24 +215,34 @@ array reflected(const Operator& op, const array& a, const Operand& b) { return o
 void define_operators(nb::class_<array>& c) {
   const auto define = [&](const Operator& op) {
     // The operator's row is static, so a pointer to it may stay in the function.
-    c.def(
-        op.name, [p = &op](const array& a, const Operand& b) { return operated(*p, a, b); }, nb::arg("other"),
-        nb::is_operator());
-    if (op.reflected)
+    const auto signature = [](const char* name) {
+      return std::string("def ") + name + "(self, other: scalar | array) -> array";
+    };
+    const auto operation = [&](const char* name, array (*apply)(const Operator&, const array&, const Operand&)) {
       c.def(
-          op.reflected, [p = &op](const array& a, const Operand& b) { return reflected(*p, a, b); }, nb::arg("other"),
-          nb::is_operator());
+          name,
+          [p = &op, apply](const array& a, nb::handle other) {
+            Operand b;
+            return take_other(*p, other, b) ? nb::cast(apply(*p, a, b)) : not_implemented();
+          },
+          nb::arg("other").none(), nb::is_operator(), nb::sig(signature(name).c_str()));
+    };
+    operation(op.name, operated);
+    if (op.reflected) operation(op.reflected, reflected);
     if (op.in_place)
       c.def(
           op.in_place,
-          [p = &op](nb::handle self, const Operand& b) {
+          [p = &op](nb::handle self, nb::handle other) {
             array& a = array_of(self);
+            Operand b;
+            if (!take_other(*p, other, b)) return not_implemented();
             if (p->function == static_cast<Binary>(divide) && !issubdtype(a.dtype(), inexact))
               throw std::invalid_argument("[__itruediv__] an array of integers cannot hold its quotients");
             a = operated(*p, array(a), b);
             return nb::borrow(self);
           },
-          nb::arg("other"), nb::is_operator());
+          nb::arg("other").none(), nb::is_operator(),
+          nb::sig(signature(op.in_place).c_str()));
   };
   for (const Operator& op : operators) define(op);
   for (const Operator& op : bitwise) define(op);

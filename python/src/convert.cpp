@@ -50,6 +50,10 @@ void measure(Nested& n, nb::handle list, size_t depth) {
                                 "; make them equally long");
   for (int64_t k = 0; k < length; ++k) {
     const nb::handle item = PySequence_Fast_GET_ITEM(list.ptr(), k);
+    if (is_array(item)) {
+      n.arrays = true;  // stack compares its shape with those of the other elements
+      continue;
+    }
     const bool inner = is_list(item);
     if (inner ? n.rank == depth + 1 : n.shape.size() > depth + 1)
       throw std::invalid_argument("[array] a list holds numbers beside lists; nest all or none");
@@ -163,8 +167,7 @@ array from_buffer(nb::handle object, std::optional<Dtype> dtype) {
     return array(narrow.data(), shape, dtype.value_or(complex64));
   }
   const array exact = array::from_data(bytes.data(), shape, *found);
-  const Dtype usual = *found == float64 ? float32 : *found;
-  return dtype.value_or(usual) == *found ? exact : astype(exact, dtype.value_or(usual));
+  return astype(exact, dtype.value_or(usual_dtype(*found)));
 }
 
 /// Returns NumPy's view of the bits of an array of ml_dtypes.bfloat16, or nothing.
@@ -242,7 +245,7 @@ array to_array(nb::handle h, std::optional<Dtype> dtype) {
   if (PyObject_CheckBuffer(h.ptr())) return from_buffer(h, dtype);
   if (nb::hasattr(h, "__dlpack__")) {
     const array a = from_dlpack(h, true);
-    return dtype ? astype(a, *dtype) : a;
+    return astype(a, dtype.value_or(usual_dtype(a.dtype())));
   }
   if (nb::hasattr(h, "__array__")) return to_array(h.attr("__array__")(), dtype);
   if (int64_t value = 0; read_int(h, value)) return from_scalar(nb::steal(PyNumber_Index(h.ptr())), dtype);
@@ -264,7 +267,6 @@ array weak_scalar(nb::handle number, Dtype beside) {
     const bool fits = is_signed ? narrow && (bits == 64 || (value >> (bits - 1)) == (value >> 63))
                       : narrow  ? value >= 0 && (bits == 64 || (value >> bits) == 0)
                                 : beside == uint64;
-    if (beside == int32 && narrow && !fits) return array(value, int64);
     if (!fits)
       throw std::invalid_argument("Converting " + nb::cast<std::string>(nb::str(number)) + " to " + dtype_name(beside) +
                                   " would result in overflow.");

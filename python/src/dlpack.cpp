@@ -85,6 +85,17 @@ array whole(const DlTensor& t, Dtype dtype, const std::function<void(void*)>& re
   return as_strided(memory, shape, strides, static_cast<size_t>(-low));
 }
 
+/// Returns an array of NumPy's complex128 numbers as complex64: their parts are an axis of their own.
+array narrowed(DlTensor t, const std::function<void(void*)>& release) {
+  std::vector<int64_t> shape(t.shape, t.shape + t.ndim), strides(shape.size());
+  for (size_t k = shape.size(), dense = 1; k-- > 0; dense *= static_cast<size_t>(shape[k]))
+    strides[k] = 2 * (t.strides ? t.strides[k] : static_cast<int64_t>(dense));
+  shape.push_back(2);
+  strides.push_back(1);
+  t.shape = shape.data(), t.strides = strides.data(), ++t.ndim;
+  return squeeze(view(astype(whole(t, float64, release), float32), complex64), -1);
+}
+
 /// Makes the array of a capsule's tensor; the capsule's owner is told when the array's memory is no longer used.
 template <class Managed>
 array consume(nb::handle capsule, const char* name, const char* used) {
@@ -92,7 +103,8 @@ array consume(nb::handle capsule, const char* name, const char* used) {
   if (!m) throw nb::python_error();
   const DlTensor& t = m->tensor;
   const auto dtype = dtype_of(t.dtype);
-  if (!dtype) throw std::invalid_argument("[from_dlpack] a tensor of a dtype that Weft lacks");
+  const bool wide = t.dtype.code == complex && t.dtype.bits == 128 && t.dtype.lanes == 1;
+  if (!dtype && !wide) throw std::invalid_argument("[from_dlpack] a tensor of a dtype that Weft lacks");
   if (t.device.type != on_cpu && t.device.type != 3)  // 3: pinned host memory
     throw std::invalid_argument("[from_dlpack] a tensor in the memory of device type " + std::to_string(t.device.type) +
                                 "; copy it to the CPU first");
@@ -102,7 +114,7 @@ array consume(nb::handle capsule, const char* name, const char* used) {
     nb::gil_scoped_acquire held;
     m->deleter(m);
   };
-  return whole(t, *dtype, release);
+  return wide ? narrowed(t, release) : whole(t, *dtype, release);
 }
 
 /// A tensor that an array's data are lent to.

@@ -253,6 +253,8 @@ void define_functions_in_files(nb::module_& m) {
       [](nb::handle file, nb::callable fun, const nb::args& args, bool shapeless,
          const std::optional<std::string>& metadata, const nb::kwargs& kwargs) {
         const auto [positional, named] = arguments_of(args, kwargs);
+        if (!is_path(file) && metadata)
+          throw std::invalid_argument("[export_function] metadata goes into a file; a callback takes none");
         if (!is_path(file))
           return export_function(callback_of(file), exported(std::move(fun)), positional, named, shapeless);
         export_function(path_of(file), exported(std::move(fun)), positional, named, shapeless, metadata.value_or(""));

@@ -22,7 +22,12 @@ array range(const Number& first, const std::optional<Number>& second, const std:
   const Number start = second ? first : Number(int64_t{0}), stop = second ? *second : first;
   const Number step = third.value_or(Number(int64_t{1}));
   const bool whole = start.index() == 0 && stop.index() == 0 && step.index() == 0;
-  return arange(as_double(start), as_double(stop), as_double(step), dtype.value_or(whole ? int32 : float32), s);
+  const auto wide = [](const Number& n) {
+    const auto* value = std::get_if<int64_t>(&n);
+    return value && *value != static_cast<int32_t>(*value);
+  };
+  const Dtype integers = wide(start) || wide(stop) || wide(step) ? int64 : int32;
+  return arange(as_double(start), as_double(stop), as_double(step), dtype.value_or(whole ? integers : float32), s);
 }
 
 /// Returns the arrays of several arguments, or of the one list that is given instead.
@@ -100,6 +105,7 @@ void define_variadic(nb::module_& m) {
   m.def(
       "broadcast_shapes",
       [](const nb::args& shapes) {
+        if (shapes.size() == 0) throw std::invalid_argument("[broadcast_shapes] there must be at least one shape");
         Shape out;
         for (nb::handle h : shapes) out = broadcast_shapes(out, nb::cast<Shape>(h));
         return out;
@@ -162,8 +168,15 @@ void define_evaluation(nb::module_& m) {
 
 void define_arrays(nb::module_& m) {
   const char* const from_text = "def from_dlpack(x: Any, /, *, copy: bool | None = None) -> array";
-  m.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(), nb::arg("copy") = nb::none(), nb::sig(from_text),
-        "Returns an array of the memory of an object with __dlpack__; nothing is copied unless `copy` is true.");
+  m.def(
+      "from_dlpack",
+      [](nb::handle x, std::optional<bool> copy) {
+        const array a = from_dlpack(x, copy);
+        return copy == false ? a : astype(a, usual_dtype(a.dtype()));
+      },
+      nb::arg("x"), nb::kw_only(), nb::arg("copy") = nb::none(), nb::sig(from_text),
+      "Returns an array of the memory of an object with __dlpack__; nothing is copied unless `copy` is true, or the "
+      "numbers are float64, which become float32 unless `copy` is false.");
   m.def(
       "asarray",
       [](nb::handle a, std::optional<Dtype> dtype, std::optional<bool> copy) {

@@ -46,13 +46,24 @@ array concatenate(std::vector<array> arrays, std::optional<int> axis, const Stre
   return weft::concatenate(std::move(arrays), 0, s);
 }
 
+array full(const Shape& shape, const Operand& value, std::optional<Dtype> dtype, const StreamOrDevice& s) {
+  const array filling = dtype ? value.beside(*dtype) : value.get();
+  return weft::full(shape, filling, dtype.value_or(filling.dtype()), s);
+}
+
 array roll(const array& a, const Shape& shift, const Axes& axis, const StreamOrDevice& s) {
   if (!axis) return weft::roll(a, shift, s);
   if (shift.size() == 1) return weft::roll(a, static_cast<int>(shift[0]), axis.axes, s);
+  if (axis.axes.size() == 1 && !shift.empty()) {  // several shifts along one axis add up
+    int64_t total = 0;
+    for (const Dim& n : shift) total += n.bound();
+    return weft::roll(a, Shape{total}, axis.axes, s);
+  }
   return weft::roll(a, shift, axis.axes, s);
 }
 
-array pad(const array& a, nb::handle width, const array& value, const std::string& mode, const StreamOrDevice& s) {
+array pad(const array& a, nb::handle width, const Operand& constant, const std::string& mode, const StreamOrDevice& s) {
+  const array value = constant.beside(a.dtype());
   if (int64_t n = 0; read_int(width, n)) return weft::pad(a, static_cast<int>(n), value, mode, s);
   std::vector<int> one;
   if (nb::try_cast(width, one)) {

@@ -42,8 +42,10 @@ nb::object one_or_tuple(const std::vector<array>& arrays);
 
 /// Joins arrays along an axis; without one, their elements.
 array concatenate(std::vector<array> arrays, std::optional<int> axis, const StreamOrDevice& s);
+/// Returns an array of one value, a number rounded once to the dtype.
+array full(const Shape& shape, const Operand& value, std::optional<Dtype> dtype, const StreamOrDevice& s);
 array roll(const array& a, const Shape& shift, const Axes& axis, const StreamOrDevice& s);
-array pad(const array& a, nb::handle width, const array& value, const std::string& mode, const StreamOrDevice& s);
+array pad(const array& a, nb::handle width, const Operand& constant, const std::string& mode, const StreamOrDevice& s);
 array as_strided(const array& a, const std::optional<Shape>& shape, const std::optional<Strides>& strides,
                  int64_t offset, const StreamOrDevice& s);
 array take_along_axis(const array& a, const array& indices, std::optional<int> axis, const StreamOrDevice& s);

@@ -44,7 +44,19 @@ std::vector<Index> entries_of(nb::handle key) {
   return out;
 }
 
-array value_for(const array& a, const Operand& value) { return astype(value.beside(a.dtype()), a.dtype()); }
+/// Returns values for elements of `a`, in its dtype. Leading axes of length 1 go: they broadcast to any selection.
+array value_for(const array& a, const array& value) {
+  Shape shape = value.shape();
+  while (!shape.empty() && shape[0] == 1) shape.erase(shape.begin());
+  return astype(shape.size() == value.ndim() ? value : reshape(value, shape), a.dtype());
+}
+
+/// Returns `a` with values at a key. A mask without axes chooses all of it or nothing.
+array assigned(const array& a, const std::vector<Index>& entries, const array& values) {
+  const array* mask = entries.size() == 1 ? std::get_if<array>(&entries[0].entry()) : nullptr;
+  if (mask && mask->dtype() == bool_ && mask->ndim() == 0) return where(*mask, broadcast_to(values, a.shape()), a);
+  return IndexedArray(a, entries).set(values);
+}
 
 /// Selected elements to be updated: `x.at[key]`.
 struct At {
@@ -69,7 +81,8 @@ void define_updates(nb::module_& m) {
         name,
         [update](const At& self, const Operand& value) {
           if (!self.entries) throw std::invalid_argument("[at] select elements first: x.at[indices]");
-          return (IndexedArray(self.source, *self.entries).*update)(value_for(self.source, value));
+          const array values = value_for(self.source, value.beside(self.source.dtype()));
+          return (IndexedArray(self.source, *self.entries).*update)(values);
         },
         nb::arg("value"), doc);
   };
@@ -98,8 +111,8 @@ void define_indexing(nb::module_& m, nb::class_<array>& c) {
       "__setitem__",
       [](array& a, nb::handle key, nb::handle value) {
         Operand operand;
-        const array values = operand.take(value) ? value_for(a, operand) : to_array(value, a.dtype());
-        a = IndexedArray(a, entries_of(key)).set(values);
+        const array values = operand.take(value) ? operand.beside(a.dtype()) : to_array(value, a.dtype());
+        a = assigned(a, entries_of(key), value_for(a, values));
       },
       nb::arg("key").none(), nb::arg("value"), nb::sig("def __setitem__(self, key: Any, value: Any) -> None"));
 }

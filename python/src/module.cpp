@@ -2,6 +2,7 @@
 #include "module.h"
 #include "transforms.h"
 #include "tree.h"
+#include "weft/backends.h"
 #include "weft/utils.h"
 
 namespace weft::python {
@@ -36,6 +37,7 @@ NB_MODULE(core, m) {
   namespace p = weft::python;
   weft::get_global_formatter().capitalize_bool = true;  // as Python prints them
   p::nb::set_leak_warnings(false);  // objects that live to the end of the program are no fault of its user
+  m.attr("__version__") = weft::version();
   m.doc() = "Arrays, their operations, and transforms of functions.";
   p::define_dtypes(m);
   p::define_devices(m);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -125,13 +126,38 @@ nb::object loss_of(nb::handle result, bool gradient_only) {
   return first;
 }
 
+/// Puts arrays in the place of those of trees, and these back when it goes out of scope. A function then sees the objects
+/// that it was given (a module, say), and what it assigns to them stays.
+class Replaced {
+ public:
+  Replaced(nb::handle trees, const std::vector<array>& values) {
+    size_t at = 0;
+    trees_ = replace_arrays(trees, [&](nb::handle leaf) {
+      const nb::object value = nb::cast(values.at(at++));
+      before_.emplace(value.ptr(), std::pair{value, nb::borrow(leaf)});
+      return value;
+    });
+  }
+  ~Replaced() {
+    replace_arrays(trees_, [&](nb::handle leaf) {
+      const auto found = before_.find(leaf.ptr());
+      return found == before_.end() ? nb::borrow(leaf) : found->second.second;
+    });
+  }
+  nb::list trees() const { return nb::cast<nb::list>(trees_); }
+
+ private:
+  nb::object trees_;
+  std::map<PyObject*, std::pair<nb::object, nb::object>> before_;  // by the object in its place, which lives as long
+};
+
 nb::object value_and_gradient(nb::handle fun, const Wanted& wanted, bool gradient_only, const nb::tuple& args,
                               const nb::dict& kwargs) {
   const nb::list trees = wanted.trees(args, kwargs);
   nb::object result;
   const ArrayFunction traced = [&](const std::vector<array>& values) {
-    size_t at = 0;
-    const auto [positional, named] = wanted.with(args, kwargs, nb::cast<nb::list>(with_arrays(trees, values, at)));
+    const Replaced replaced(trees, values);
+    const auto [positional, named] = wanted.with(args, kwargs, replaced.trees());
     result = checked(call(fun, positional, named));
     std::vector<array> out = {array_of(loss_of(result, gradient_only))};
     for (const array& a : arrays_of(result)) out.push_back(a);
@@ -242,7 +268,8 @@ nb::object mapped(nb::callable fun, nb::object in_axes, nb::object out_axes) {
       result = checked(call(f, replaced, nb::handle()));
       std::vector<array> found = results_of(result, "vmap");
       out.clear();
-      axes_of(axes_out, result, out, "out_axes");
+      const bool one = is_array(result) && PyTuple_Check(axes_out.ptr()) && nb::len(axes_out) == 1;
+      axes_of(one ? nb::object(axes_out[0]) : nb::borrow(axes_out), result, out, "out_axes");
       return found;
     };
     // Where results want their batch axis is known when the function has returned: it comes in front, and is moved.

@@ -104,6 +104,31 @@ std::vector<array> arrays_of(nb::handle tree) {
   return out;
 }
 
+namespace {
+
+/// Returns a tuple of the class of another, with other elements.
+nb::object tuple_like(nb::handle tuple, const nb::list& elements) {
+  if (PyTuple_CheckExact(tuple.ptr())) return nb::tuple(elements);
+  if (nb::hasattr(tuple, "_make")) return tuple.type().attr("_make")(elements);  // a named tuple
+  return tuple.type()(elements);
+}
+
+}  // namespace
+
+nb::object replace_arrays(nb::handle tree, const std::function<nb::object(nb::handle)>& change) {
+  if (is_array(tree)) return change(tree);
+  if (PyTuple_Check(tree.ptr())) {
+    nb::list out;
+    children(tree, [&](nb::handle, nb::handle, nb::handle child) { out.append(replace_arrays(child, change)); });
+    return tuple_like(tree, out);
+  }
+  children(tree, [&](nb::handle container, nb::handle key, nb::handle child) {
+    const Leaf leaf{nb::borrow(container), nb::borrow(key), nb::borrow(child)};
+    if (const nb::object by = replace_arrays(child, change); !by.is(child)) leaf.replace(by);
+  });
+  return nb::borrow(tree);
+}
+
 nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>& change) {
   PyObject* p = tree.ptr();
   if (PyDict_Check(p)) {
@@ -114,10 +139,7 @@ nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>
   if (PyList_Check(p) || PyTuple_Check(p) || nb::isinstance<RandomState>(tree)) {
     nb::list out;
     children(tree, [&](nb::handle, nb::handle, nb::handle child) { out.append(map_tree(child, change)); });
-    if (!PyTuple_Check(p)) return std::move(out);
-    if (PyTuple_CheckExact(p)) return nb::tuple(out);
-    if (nb::hasattr(tree, "_make")) return tree.type().attr("_make")(out);  // a named tuple
-    return tree.type()(out);
+    return PyTuple_Check(p) ? tuple_like(tree, out) : nb::object(out);
   }
   return change(tree);
 }

@@ -26,6 +26,9 @@ void array_leaves(nb::handle tree, std::vector<Leaf>& leaves);
 std::vector<array> arrays_of(nb::handle tree);
 /// Returns the tree with each leaf replaced by what `change` returns.
 nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>& change);
+/// Replaces each array by what `change` returns: in the lists and dicts themselves, while tuples are made anew. Returns
+/// the tree.
+nb::object replace_arrays(nb::handle tree, const std::function<nb::object(nb::handle)>& change);
 /// Returns the tree with its arrays replaced, one after the other, from values[at] on; `at` moves on.
 nb::object with_arrays(nb::handle tree, const std::vector<array>& values, size_t& at);
 /// Appends to `key` what a tree is apart from the values of its arrays: its structure, dtypes and shapes, and

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from support import ALL, FLOATS, INTEGERS, REALS, assert_equal, device_array, draw, host, module, name_of
+from support import ALL, FLOATS, INTEGERS, IS_MLX, REALS, assert_equal, device_array, draw, host, module, name_of
 
 import weft.core as mx
 
@@ -76,6 +76,16 @@ def test_a_dtype_may_be_given(value, dtype):
     x = mx.array(value, getattr(mx, dtype))
     assert x.dtype == getattr(mx, dtype) and name_of(x.dtype) == dtype.rstrip("_")
     np.testing.assert_array_equal(host(x), np.array(value).astype(host(x).dtype))
+
+
+def test_lists_of_arrays_and_lists():
+    one, two = mx.array([1]), mx.array([2.5])
+    assert_equal(mx.array([one, [2]]), [[1], [2]], "int32")
+    assert_equal(mx.array([[one, [2]], [[3], two]]), [[[1], [2]], [[3], [2.5]]], "float32")
+    assert_equal(mx.array([[1], two], mx.float16), [[1], [2.5]], "float16")
+    for wrong in ([one, 2], [one, [1, 2]], [[1, 2], 3], [mx.array([[1]]), [2]]):
+        with pytest.raises(ValueError):
+            mx.array(wrong)
 
 
 def test_a_dtype_is_a_dtype():
@@ -448,3 +458,52 @@ def test_every_integer_dtype_keeps_its_ends():
         values = np.array([info.min, info.max], dtype)
         assert_equal(mx.array(values), values, dtype)
         assert mx.array(values).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("dtype, number", [("int32", 3000000000), ("int8", 128), ("uint8", -1), ("uint32", -1)])
+def test_integers_that_do_not_fit_beside_an_array_are_refused(dtype, number):
+    x = device_array([1], dtype)
+    for call in (lambda: x + number, lambda: mx.add(x, number), lambda: x == number, lambda: mx.maximum(x, number)):
+        with pytest.raises(ValueError):
+            call()
+
+
+@pytest.mark.parametrize("other", ["hello", [1, 2], (1, 2), {"a": 1}])
+def test_operators_refuse_objects_that_are_no_operands(other):
+    """A list times an integer would be a longer list."""
+    x = mx.array(2)
+    for call in (
+        lambda: x + other,
+        lambda: other + x,
+        lambda: x * other,
+        lambda: other * x,
+        lambda: x < other,
+        lambda: x**other,
+        lambda: x // other,
+        lambda: x & other,
+    ):
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(ValueError):
+        x *= other
+    assert not x == other and x != other
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX refuses them")
+def test_objects_may_have_reflected_operators():
+    class Other:
+        def __radd__(self, x):
+            return "mine"
+
+    assert mx.array(1) + Other() == "mine"
+
+
+@pytest.mark.parametrize("dtype, narrow", [("float64", "float32"), ("complex128", "complex64")])
+def test_from_dlpack_makes_wide_numbers_narrow(dtype, narrow):
+    values = np.array([[1.5, 2.5, 3.5], [4, 5, 6]]).astype(dtype) * (1 + 2j if "complex" in dtype else 1)
+    for view in (values, values.T, values[:, 1:], values[0]):
+        assert_equal(mx.from_dlpack(view), view.astype(narrow), narrow)
+
+
+def test_version():
+    assert len(mx.__version__.split(".")) >= 3

@@ -197,6 +197,23 @@ def test_set_with_numpy():
     assert_equal(x, [[1, 2, 3], [0, 0, 0]])
 
 
+def test_leading_axes_of_values_that_are_one_long_go():
+    x = mx.array([1, 2, 3])
+    x[0] = mx.array([[[7]]])
+    x[1:] = np.array([[8, 9]], np.int32)
+    assert_equal(x, [7, 8, 9])
+    assert_equal(mx.zeros((1, 2)).at[0].add(mx.ones((1, 1, 2))), [[1, 1]])
+    slope = mx.grad(lambda v: (x.at[1:].multiply(v) ** 2).sum())(mx.array([[1.0, 2.0]]).astype(mx.float32))
+    assert slope.shape == (1, 2)
+
+
+def test_set_with_a_mask_of_no_axes():
+    for mask in (mx.array(True), mx.array(False)):
+        x = mx.array([1, 2, 3])
+        x[mask] = 5
+        assert_equal(x, [5, 5, 5] if mask.item() else [1, 2, 3])
+
+
 def test_lists_of_lists_of_indices():
     a = values()
     assert_equal(mx.array(a)[[0, 2]], a[[0, 2]])

@@ -219,6 +219,8 @@ def test_export_with_keywords_and_metadata(tmp_path):
     assert_equal(loaded([mx.ones(2)], {"y": mx.array([2.0, 3.0])})[0], [3, 4])
     with pytest.raises(ValueError):
         loaded(mx.ones(2))
+    with pytest.raises(ValueError):
+        mx.export_function(lambda told: None, mx.sin, mx.ones(2), metadata="about")
 
 
 def test_exporter_of_several_shapes(tmp_path):

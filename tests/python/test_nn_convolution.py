@@ -245,6 +245,17 @@ def test_upsampling_interpolates_in_float32():
     assert nn.Upsample(2)(mx.array([[[1], [2]]])).dtype == mx.int32
 
 
+def test_upsample_functions():
+    x = mx.random.normal((1, 3, 4, 2))
+    for name, mode, options in (
+        ("nearest", "nearest", {}),
+        ("linear", "linear", {"align_corners": True}),
+        ("cubic", "cubic", {"antialias": True}),
+    ):
+        found = getattr(nn.layers.upsample, "upsample_" + name)(x, (2, 1.5), **options)
+        assert mx.array_equal(found, nn.Upsample((2, 1.5), mode, **options)(x))
+
+
 def test_upsample_options():
     assert repr(nn.Upsample(2)) == "Upsample(scale_factor=2.0, mode='nearest', align_corners=False)"
     assert repr(nn.Upsample([2, 3], "cubic", antialias=True)) == (

@@ -257,7 +257,8 @@ def test_group_norm(neighbours):
         y = normalized(x.reshape(2, 15, 3, 2), (1, 2)).reshape(x.shape)
     close(m(mx.array(x)), y * w + b, 1e-5)
     assert repr(m) == f"GroupNorm(2, 6, eps=1e-05, affine=True, pytorch_compatible={neighbours})"
-    for wrong in (lambda: nn.GroupNorm(4, 6), lambda: m(mx.zeros((6,)))):
+    sizes = ((4, 6), (0, 6), (-1, 6), (4, 0))
+    for wrong in (*[lambda s=s: nn.GroupNorm(*s) for s in sizes], lambda: m(mx.zeros((6,)))):
         with pytest.raises(ValueError):
             wrong()
 
@@ -301,3 +302,22 @@ def test_running_statistics_stay_frozen():
 @pytest.mark.parametrize("make", [nn.LayerNorm, nn.RMSNorm, nn.BatchNorm, lambda n: nn.InstanceNorm(n, affine=True)])
 def test_norms_promote_half_inputs_by_their_weight(make):
     assert make(4)(mx.ones((2, 3, 4), mx.float16)).dtype == mx.float32
+
+
+@pytest.mark.parametrize(
+    "make", [nn.LayerNorm, nn.RMSNorm, nn.BatchNorm, nn.InstanceNorm, lambda n, eps: nn.GroupNorm(2, n, eps)]
+)
+def test_norms_need_a_positive_eps(make):
+    for eps in (0.0, -1e-30):
+        with pytest.raises(ValueError, match="must be positive"):
+            make(4, eps=eps)
+    assert make(4, eps=1e-30).eps == 1e-30
+
+
+def test_batch_norm_trains_on_more_than_one_value_for_each_channel():
+    m = nn.BatchNorm(3)
+    for shape in ((1, 3), (1, 1, 3)):
+        with pytest.raises(ValueError):
+            m(mx.ones(shape))
+    assert m(mx.ones((1, 2, 3))).shape == (1, 2, 3)
+    assert m.eval()(mx.ones((1, 3))).shape == (1, 3)

@@ -19,6 +19,15 @@ CREATION = [
     (lambda: mx.arange(5), np.arange(5), "int32"),
     (lambda: mx.arange(2, 8, 3), np.arange(2, 8, 3), "int32"),
     (lambda: mx.arange(5, 0, -2), np.arange(5, 0, -2), "int32"),
+    (lambda: mx.arange(2**40, 2**40 + 2), np.arange(2**40, 2**40 + 2), "int64"),
+    (lambda: mx.arange(2**31 - 2, 2**31), np.arange(2**31 - 2, 2**31), "int64"),
+    (lambda: mx.arange(stop=2**31 - 1, start=2**31 - 2), [2**31 - 2], "int32"),
+    (lambda: mx.arange(0, 2, 2**40), [0], "int64"),
+    (lambda: mx.full((2,), 0.1, dtype=mx.float64), [0.1, 0.1], "float64"),
+    (lambda: mx.full_like(mx.zeros(2, mx.float64), 0.1), [0.1, 0.1], "float64"),
+    (lambda: mx.full_like(mx.zeros(2, mx.int32), 0.5), [0, 0], "int32"),
+    (lambda: mx.pad(mx.zeros(1, mx.float64), 1, constant_values=0.1), [0.1, 0, 0.1], "float64"),
+    (lambda: mx.pad(mx.zeros(1, mx.int32), 1, constant_values=2.5), [2, 0, 2], "int32"),
     (lambda: mx.arange(2.0), np.arange(2.0), "float32"),
     (lambda: mx.arange(0, 1, 0.25), np.arange(0, 1, 0.25), "float32"),
     (lambda: mx.arange(3, dtype=mx.float16), np.arange(3), "float16"),
@@ -139,6 +148,23 @@ def test_broadcast_arrays_and_meshgrid():
             assert_equal(m, n)
 
 
+def test_shifts_along_one_axis_add_up():
+    x = np.arange(12).reshape(3, 4)
+    for shift, axis in (((1, 2), 1), ((33, 33), 0), ((-1, 2), (0, 1)), (2, (0, 1)), ((1, 1), (1, 1))):
+        assert_equal(mx.roll(mx.array(x), shift, axis), np.roll(x, shift, axis))
+
+
+def test_broadcast_shapes_needs_a_shape():
+    assert mx.broadcast_shapes((2, 1), (3,)) == (2, 3)
+    with pytest.raises(ValueError):
+        mx.broadcast_shapes()
+
+
+def test_astype_takes_a_stream_in_its_place():
+    assert_equal(mx.array([1.5]).astype(mx.int32, mx.cpu), [1], "int32")
+    assert_equal(mx.array([1.5]).astype(mx.int32, stream=mx.cpu), [1], "int32")
+
+
 def test_as_strided():
     x = mx.arange(10)
     assert_equal(mx.as_strided(x, shape=(3, 3), strides=(2, 1), offset=1), [[1, 2, 3], [3, 4, 5], [5, 6, 7]])
@@ -160,6 +186,7 @@ def test_as_strided():
         lambda x: mx.zeros((-1,)),
         lambda x: mx.eye(-1),
         lambda x: mx.arange(0, 1, 0),
+        lambda x: mx.full((2,), 300, dtype=mx.int8),
         lambda x: mx.moveaxis(x, 0, 7),
         lambda x: mx.flip(x, 3),
         lambda x: mx.sort(x, axis=3),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support import assert_close, assert_equal
+from support import IS_MLX, assert_close, assert_equal
 
 import weft.core as mx
 from weft.utils import tree_map
@@ -227,6 +227,7 @@ def test_vjp_and_jvp_mistakes():
         ((1, 0), 0, ((3, 5), (5, 3)), lambda a, b: a.T + 2 * b),
         ((-1, 0), 1, ((3, 5), (5, 3)), lambda a, b: (a.T + 2 * b).T),
         (0, -1, ((5, 3), (5, 3)), lambda a, b: (a + 2 * b).T),
+        (0, (1,), ((5, 3), (5, 3)), lambda a, b: (a + 2 * b).T),
     ],
 )
 def test_vmap(in_axes, out_axes, shapes, numpy):
@@ -398,3 +399,38 @@ def test_exceptions_pass_through():
         with pytest.raises(KeyError):
             transform(f)(mx.array([1.0]))
     assert mx.grad(lambda x: x * x)(mx.array(2.0)).item() == 4  # and leave nothing behind
+
+
+def test_functions_see_the_objects_that_they_are_given():
+    """In the place of a tree's arrays are others during the trace; what the function assigns stays."""
+
+    class Model(dict):
+        def __call__(self, x):
+            return self["w"] * x
+
+    model = Model(w=mx.array(2.0), rest=(mx.array(1.0), [mx.array(4.0)]))
+    before = model["w"], model["rest"][0], model["rest"][1][0]
+    slopes = mx.grad(lambda m, x: m(x))(model, mx.array(3.0))
+    assert slopes["w"].item() == 3 and slopes["rest"][1][0].item() == 0
+    assert all(a is b for a, b in zip(before, (model["w"], model["rest"][0], model["rest"][1][0])))
+
+    def assigning(arrays):
+        arrays[1] = arrays[0] * 5
+        return arrays[1]
+
+    given = [mx.array(2.0), mx.array(1.0)]
+    first = given[0]
+    assert mx.grad(assigning)(given)[0].item() == 5
+    assert given[0] is first and given[1].item() == 10
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX leaves the traced arrays there")
+def test_trees_are_put_back_after_an_exception():
+    def failing(arrays):
+        raise KeyError("mine")
+
+    given = [mx.array(2.0)]
+    first = given[0]
+    with pytest.raises(KeyError):
+        mx.grad(failing)(given)
+    assert given[0] is first

@@ -35,7 +35,7 @@ class RMSprop(Optimizer):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         require(alpha >= 0, "RMSprop's alpha", "at least 0", alpha)
-        require(eps > 0, "RMSprop's eps", "more than 0", eps)
+        require(eps > 0, "RMSprop's eps", ">0", eps)
         self.alpha = alpha
         self.eps = eps
 
@@ -69,7 +69,7 @@ class Adagrad(Optimizer):
         """
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
-        require(eps > 0, "Adagrad's eps", "more than 0", eps)
+        require(eps > 0, "Adagrad's eps", ">0", eps)
         self.eps = eps
 
     def init_single(self, parameter: mx.array, state: dict) -> None:
@@ -105,7 +105,7 @@ class AdaDelta(Optimizer):
         super().__init__()
         self._maybe_schedule("learning_rate", learning_rate)
         require(rho >= 0, "AdaDelta's rho", "at least 0", rho)
-        require(eps > 0, "AdaDelta's eps", "more than 0", eps)
+        require(eps > 0, "AdaDelta's eps", ">0", eps)
         self.rho = rho
         self.eps = eps
 

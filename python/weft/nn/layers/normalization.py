@@ -10,6 +10,13 @@ from weft.nn.layers.base import Module
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 
 
+def _positive(eps: float) -> float:
+    """Return ``eps``, without which a variance of 0 would be divided by."""
+    if eps <= 0:
+        raise ValueError(f"eps must be positive, but is {eps}.")
+    return eps
+
+
 def _scaled(module: Module, x: mx.array) -> mx.array:
     """Compute ``weight * x + bias`` with the module's parameters, or return ``x`` where it has none."""
     return module.weight * x + module.bias if "weight" in module else x
@@ -37,7 +44,7 @@ class InstanceNorm(Module):
     def __init__(self, dims: int, eps: float = 1e-5, affine: bool = False) -> None:
         super().__init__()
         self.dims = dims
-        self.eps = eps
+        self.eps = _positive(eps)
         if affine:
             self.weight = mx.ones((dims,))
             self.bias = mx.zeros((dims,))
@@ -68,7 +75,7 @@ class LayerNorm(Module):
 
     def __init__(self, dims: int, eps: float = 1e-5, affine: bool = True, bias: bool = True) -> None:
         super().__init__()
-        self.eps = eps
+        self.eps = _positive(eps)
         self.dims = dims
         if affine:
             self.weight = mx.ones((dims,))
@@ -95,7 +102,7 @@ class RMSNorm(Module):
     def __init__(self, dims: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.weight = mx.ones((dims,))
-        self.eps = eps
+        self.eps = _positive(eps)
 
     def _extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, eps={self.eps}"
@@ -119,7 +126,7 @@ class GroupNorm(Module):
         pytorch_compatible: whether neighbouring channels form a group, as in PyTorch. Default: ``False``.
 
     Raises:
-        ValueError: if the number of channels is no multiple of the number of groups.
+        ValueError: if the number of channels is no multiple of the number of groups, or one of both is less than 1.
     """
 
     def __init__(
@@ -131,6 +138,8 @@ class GroupNorm(Module):
         pytorch_compatible: bool = False,
     ) -> None:
         super().__init__()
+        if num_groups < 1 or dims < 1:
+            raise ValueError(f"There must be groups and features, but there are {num_groups} and {dims}.")
         if dims % num_groups != 0:
             raise ValueError(
                 f"The number of features ({dims}) must be evenly divisible by the number of groups ({num_groups})."
@@ -140,7 +149,7 @@ class GroupNorm(Module):
             self.weight = mx.ones((dims,))
         self.num_groups = num_groups
         self.dims = dims
-        self.eps = eps
+        self.eps = _positive(eps)
         self.pytorch_compatible = pytorch_compatible
 
     def _extra_repr(self) -> str:
@@ -184,7 +193,8 @@ class BatchNorm(Module):
             the input's. Default: ``True``.
 
     Raises:
-        ValueError: for an input with other than 2, 3 or 4 axes.
+        ValueError: for an input with other than 2, 3 or 4 axes, and in training for one with a single value for each
+            channel, which has no variance.
     """
 
     def __init__(
@@ -197,7 +207,7 @@ class BatchNorm(Module):
     ) -> None:
         super().__init__()
         self.num_features = num_features
-        self.eps = eps
+        self.eps = _positive(eps)
         self.momentum = momentum
         self.track_running_stats = track_running_stats
         if affine:
@@ -240,5 +250,7 @@ class BatchNorm(Module):
     def __call__(self, x: mx.array) -> mx.array:
         if x.ndim not in (2, 3, 4):
             raise ValueError(f"Expected input tensor to have 2, 3 or 4 dimensions, but got {x.ndim}")
+        if self.training and x.size == x.shape[-1]:
+            raise ValueError(f"Training needs more than one value for each channel, but the input's shape is {x.shape}")
         mean, var = self._statistics(x)
         return _scaled(self, (x - mean) * mx.rsqrt(var + self.eps))

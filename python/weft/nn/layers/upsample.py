@@ -8,8 +8,9 @@ from typing import Callable, Literal, Union
 import weft.core as mx
 from weft.nn.layers.base import Module
 
-__all__ = ["Upsample"]
+__all__ = ["Upsample", "upsample_cubic", "upsample_linear", "upsample_nearest"]
 
+Scales = Union[float, tuple[float, ...]]
 # One term of the sum along an axis: where it reads, and its weights or None for ones.
 Taps = list[tuple[mx.array, "mx.array | None"]]
 
@@ -93,6 +94,58 @@ def _along_axis(x: mx.array, axis: int, taps: Taps) -> mx.array:
     return sum(terms[1:], terms[0])
 
 
+def _scale_of_each(x: mx.array, scale_factor: Scales) -> tuple[float, ...]:
+    """Return the scale of each axis of space."""
+    space = x.ndim - 2
+    if space < 1:
+        raise ValueError(
+            "[Upsample] The input should have at least 1 spatial dimension which means it should be at least 3D "
+            f"but {x.ndim}D was provided"
+        )
+    scales = tuple(scale_factor) if isinstance(scale_factor, (list, tuple)) else (scale_factor,) * space
+    if len(scales) != space:
+        raise ValueError(
+            f"[Upsample] One scale per spatial dimension is required but scale_factor={scales} and the number of "
+            f"spatial dimensions were {space}"
+        )
+    return scales
+
+
+def upsample_nearest(x: mx.array, scale_factor: Scales) -> mx.array:
+    """Return what ``Upsample`` in mode ``"nearest"`` does."""
+    for axis, scale in enumerate(_scale_of_each(x, scale_factor), 1):
+        if scale == int(scale):
+            x = mx.repeat(x, int(scale), axis=axis)
+        else:
+            x = _along_axis(x, axis, _nearest_taps(x.shape[axis], int(scale * x.shape[axis])))
+    return x
+
+
+def _interpolated(x: mx.array, scale_factor: Scales, mode: str, align_corners: bool, antialias: bool) -> mx.array:
+    if antialias and align_corners:
+        raise ValueError("[Upsample] antialias=True is for interpolation with align_corners=False only.")
+    for axis, scale in enumerate(_scale_of_each(x, scale_factor), 1):
+        size = x.shape[axis]
+        positions = _positions(size, int(scale * size), scale, align_corners)
+        taps = _filter_taps(size, positions, mode, scale) if antialias else _kernel_taps(size, positions, mode)
+        x = _along_axis(x, axis, taps)
+    return x
+
+
+def upsample_linear(
+    x: mx.array, scale_factor: Scales, align_corners: bool = False, antialias: bool = False
+) -> mx.array:
+    """Return what ``Upsample`` in mode ``"linear"`` does."""
+    return _interpolated(x, scale_factor, "linear", align_corners, antialias)
+
+
+def upsample_cubic(
+    x: mx.array, scale_factor: Scales, align_corners: bool = False, antialias: bool = False
+) -> mx.array:
+    """Return what ``Upsample`` in mode ``"cubic"`` does."""
+    return _interpolated(x, scale_factor, "cubic", align_corners, antialias)
+
+
 class Upsample(Module):
     """Enlarges, or shrinks, the axes of space of ``x`` of shape ``[N, ..., C]``.
 
@@ -114,7 +167,7 @@ class Upsample(Module):
 
     def __init__(
         self,
-        scale_factor: Union[float, tuple[float, ...]],
+        scale_factor: Scales,
         mode: Literal["nearest", "linear", "cubic"] = "nearest",
         align_corners: bool = False,
         antialias: bool = False,
@@ -124,7 +177,7 @@ class Upsample(Module):
             raise ValueError(f"[Upsample] Got unsupported upsampling algorithm: {mode}")
         if antialias and (align_corners or mode == "nearest"):
             raise ValueError("[Upsample] antialias=True is for interpolation with align_corners=False only.")
-        self.scale_factor: Union[float, tuple[float, ...]]
+        self.scale_factor: Scales
         if isinstance(scale_factor, (list, tuple)):
             self.scale_factor = tuple(map(float, scale_factor))
         else:
@@ -139,31 +192,7 @@ class Upsample(Module):
             f"scale_factor={self.scale_factor}, mode={self.mode!r}, align_corners={self.align_corners}{antialias}"
         )
 
-    def _taps(self, size: int, scale: float) -> Taps:
-        count = int(scale * size)
-        if self.mode == "nearest":
-            return _nearest_taps(size, count)
-        positions = _positions(size, count, scale, self.align_corners)
-        if self.antialias:
-            return _filter_taps(size, positions, self.mode, scale)
-        return _kernel_taps(size, positions, self.mode)
-
     def __call__(self, x: mx.array) -> mx.array:
-        space = x.ndim - 2
-        if space < 1:
-            raise ValueError(
-                "[Upsample] The input should have at least 1 spatial dimension which means it should be at least 3D "
-                f"but {x.ndim}D was provided"
-            )
-        scales = self.scale_factor if isinstance(self.scale_factor, tuple) else (self.scale_factor,) * space
-        if len(scales) != space:
-            raise ValueError(
-                f"[Upsample] One scale per spatial dimension is required but scale_factor={scales} and the number of "
-                f"spatial dimensions were {space}"
-            )
-        for axis, scale in enumerate(scales, 1):
-            if self.mode == "nearest" and scale == int(scale):
-                x = mx.repeat(x, int(scale), axis=axis)
-            else:
-                x = _along_axis(x, axis, self._taps(x.shape[axis], scale))
-        return x
+        if self.mode == "nearest":
+            return upsample_nearest(x, self.scale_factor)
+        return _interpolated(x, self.scale_factor, self.mode, self.align_corners, self.antialias)

@@ -114,10 +114,22 @@ def is_type(head: str) -> bool:
     return re.match(r"(typedef\s+)?(struct|class|enum|union)\b[^(;]*\{", head) is not None
 
 
+def first_brace(code: str, begin: int, end: int) -> int:
+    """Returns where the first brace outside of parentheses opens, -1 where there is none."""
+    k = begin
+    while k < end:
+        if code[k] in "([":
+            k = closing(code, k)
+        elif code[k] == "{":
+            return k
+        k += 1
+    return -1
+
+
 def shown(text: str, code: str, begin: int, end: int) -> str:
     """Returns a declaration as the header has it, without bodies and what is private."""
     head = code[begin:end]
-    brace = code.find("{", begin, end)
+    brace = first_brace(code, begin, end)
     if is_type(head):
         if re.match(r"(typedef\s+)?enum\b", head):
             return text[begin:end]
@@ -139,7 +151,8 @@ def shown(text: str, code: str, begin: int, end: int) -> str:
         margin = " " * (begin - text.rfind("\n", 0, begin) - 1)
         opening = text[begin:brace].rstrip()
         return f"{opening} {{\n{body}\n{margin}}};" if body.strip() else f"{opening};"
-    if brace >= 0 and not re.match(r"[^({]*=", head) and "(" in code[begin:brace]:
+    is_value = brace >= 0 and re.search(r"(^[^({]*=)|((?<!operator)=\s*$)", code[begin:brace])
+    if brace >= 0 and not is_value and "(" in code[begin:brace]:
         colon = re.compile(r"\)\s*(const|noexcept|override|\s)*:(?!:)").search(code, begin, brace)
         return text[begin:(colon.start() + 1 if colon else brace)].rstrip() + ";"
     return text[begin:end]

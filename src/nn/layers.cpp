@@ -195,4 +195,10 @@ array Sequential::operator()(const array& x) const {
   return y;
 }
 
+bool Sequential::can_hold(const std::string&, const Module& part) const { return dynamic_cast<const Layer*>(&part); }
+
+void Sequential::hold(const std::string& name, std::unique_ptr<Module> part) {
+  detail::put(layers_.at(std::stoul(name)), std::move(part));
+}
+
 }  // namespace weft::nn

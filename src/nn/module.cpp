@@ -63,6 +63,8 @@ void check_values(const std::string& where, const std::string& file,
                   (file.empty() ? "the values do not fit the model: " : file + " does not fit the model: ") + message);
 }
 
+bool is_archive(const std::string& file) { return file.ends_with(".npz"); }
+
 void assign(const std::vector<std::pair<std::string, array*>>& parameters,
             const std::unordered_map<std::string, array>& values) {
   for (const auto& [name, handle] : parameters)
@@ -172,19 +174,6 @@ std::vector<std::pair<std::string, Module*>> Module::named_modules() {
   return out;
 }
 
-void Module::freeze() {
-  for (auto& [path, module] : named_modules())
-    for (auto& entry : module->slots_)
-      if (entry.second.parameter) entry.second.parameter->trainable = false;
-}
-
-void Module::unfreeze() {
-  for (auto& [path, module] : named_modules())
-    for (auto& entry : module->slots_)
-      if (entry.second.parameter)
-        entry.second.parameter->trainable = entry.second.parameter->role() == Parameter::Role::learned;
-}
-
 void Module::train(bool on) {
   for (auto& entry : named_modules()) entry.second->training_ = on;
 }
@@ -210,7 +199,7 @@ void Module::update(const std::unordered_map<std::string, array>& values, bool s
 
 void Module::load_weights(const std::string& file, bool strict) {
   const auto mine = parameters();
-  const auto values = load_safetensors(file).first;
+  const auto values = is_archive(file) ? load_npz(file) : load_safetensors(file).first;
   check_values("load_weights", file, mine, values, strict);
   assign(mine, values);
 }
@@ -218,7 +207,9 @@ void Module::load_weights(const std::string& file, bool strict) {
 void Module::save_weights(const std::string& file, const std::unordered_map<std::string, std::string>& metadata) {
   std::unordered_map<std::string, array> values;
   for (auto& [name, handle] : parameters()) values.emplace(name, *handle);
-  save_safetensors(file, values, metadata);
+  if (!is_archive(file)) return save_safetensors(file, values, metadata);
+  if (!metadata.empty()) throw_invalid("save_weights", file + " has no place for metadata; write a safetensors file");
+  savez(file, values);
 }
 
 std::string Module::describe() const {

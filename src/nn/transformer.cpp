@@ -167,4 +167,14 @@ array Transformer::operator()(const array& src, const array& tgt, const std::opt
   return (*decoder)(tgt, (*encoder)(src, src_mask), tgt_mask, memory_mask);
 }
 
+bool Transformer::can_hold(const std::string& name, const Module& part) const {
+  if (name == "encoder") return dynamic_cast<const Encoder*>(&part) != nullptr;
+  return name == "decoder" && dynamic_cast<const Decoder*>(&part) != nullptr;
+}
+
+void Transformer::hold(const std::string& name, std::unique_ptr<Module> part) {
+  if (name == "encoder") detail::put(encoder, std::move(part));
+  else detail::put(decoder, std::move(part));
+}
+
 }  // namespace weft::nn

@@ -305,6 +305,18 @@ TEST_CASE("examples of kernels: launches with run-time extents") {
   CHECK(made[1000 * 64] == 0);
 }
 
+TEST_CASE("examples of trees of parameters: module.h") {
+  nn::Linear model(3, 2);
+  optim::SGD optimizer({.learning_rate = 1});
+  const Tree gradients = Tree::dict({{"bias", model.bias->value()}});
+  model.update(optimizer.apply_gradients(gradients, model.parameter_tree()));
+  CHECK(model.bias->value().to_vector<float>() == std::vector<float>{0, 0});
+  Tree sizes = model.filter_and_map(nn::Module::valid_parameter_filter,
+                                    [](const nn::Item& item) { return Tree(array(item.parameter->value().size())); });
+  CHECK(sizes["weight"].leaf().item<int>() == 6);
+  CHECK(sizes["bias"].leaf().item<int>() == 2);
+}
+
 TEST_CASE("examples of trees: tree.h") {
   Tree tree = Tree::dict({{"layers", Tree::list({Tree::dict({{"weight", ones({2, 3})}})})}});
   array w = tree["layers"][0]["weight"];

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "weft/array.h"
 #include "weft/ops.h"
 #include "weft/transforms.h"
+#include "weft/tree.h"
 
 namespace weft::nn {
 
@@ -64,6 +66,24 @@ struct Scope {
   std::string name;          ///< within the parent
 };
 
+/// An entry of a module: a parameter or a module.
+struct Item {
+  Parameter* parameter = nullptr;  ///< null: a module
+  Module* module = nullptr;        ///< null: a parameter
+  /// Returns whether it is a module.
+  bool is_module() const { return module != nullptr; }
+};
+/// Says something of an entry, given its module and its name in there.
+using ItemFilter = std::function<bool(const Module& module, const std::string& name, const Item& item)>;
+
+/// Which parameters Module::freeze and unfreeze change.
+struct FreezeOptions {
+  bool recurse = true;  ///< whether those of all modules below, too
+  /// Names within each module, without dots; that of a module stands for all parameters in it. None: all parameters.
+  std::optional<std::vector<std::string>> keys = std::nullopt;
+  bool strict = false;  ///< whether a name that no module has throws std::out_of_range
+};
+
 /// Part of a model: parameters and smaller parts, which register themselves when they are declared. Modules are neither
 /// copied nor moved. Layers are made by themselves, `Linear up(64, 256)`, or as a part, with the parent and a name
 /// first:
@@ -99,10 +119,53 @@ class WEFT_API Module {
   /// Returns this module under "" and all modules below it, depth first.
   std::vector<std::pair<std::string, Module*>> named_modules();
 
-  /// Takes all parameters of this module and below out of training.
-  void freeze();
-  /// Lets the learned parameters of this module and below take part in training.
-  void unfreeze();
+  /// Returns this module and all modules below it, in the order of named_modules.
+  std::vector<Module*> modules();
+  /// Returns the modules below this one that contain no other module.
+  std::vector<std::pair<std::string, Module*>> leaf_modules();
+  /// Calls fn with name and module for this module and all below it.
+  void apply_to_modules(const std::function<void(const std::string& name, Module& module)>& fn);
+  /// Returns all entries of this module, by name, in the order of declaration.
+  std::vector<std::pair<std::string, Item>> items() const;
+
+  /// Returns the values of all parameters as a tree: a dict for each module, or a list where its entries are named "0",
+  /// "1", …. The leaves have the order of parameters().
+  Tree parameter_tree();
+  /// Returns those that are neither frozen nor statistics, in the order of trainable_parameters().
+  Tree trainable_tree();
+  /// Returns a tree of the entries that `filter` takes, `map` of those that are leaves. Others are left out, or an
+  /// empty dict in a list. Leaves are parameters, and the modules that is_leaf says are. Without `map` they are the
+  /// values of parameters; std::invalid_argument is thrown then for a module.
+  ///
+  ///     Tree sizes = model.filter_and_map(nn::Module::valid_parameter_filter, [](const nn::Item& item) {
+  ///       return Tree(array(item.parameter->value().size()));
+  ///     });
+  Tree filter_and_map(const ItemFilter& filter, const std::function<Tree(const Item&)>& map = {},
+                      const ItemFilter& is_leaf = {});
+  /// Returns whether an entry is a module.
+  static bool valid_child_filter(const Module& module, const std::string& name, const Item& item);
+  /// Returns whether an entry is a parameter, or may contain some: true.
+  static bool valid_parameter_filter(const Module& module, const std::string& name, const Item& item);
+  /// Returns whether an entry is a module, or a parameter that takes part in training.
+  static bool trainable_parameter_filter(const Module& module, const std::string& name, const Item& item);
+  /// Replaces each parameter, or those that `filter` takes, by map(value), of any shape and dtype.
+  void apply(const std::function<array(const array&)>& map, const ItemFilter& filter = {});
+  /// Sets the parameters that a tree has values for, as they are, of any shape and dtype; the others stay. `strict`
+  /// throws std::invalid_argument for a value that is no array, or for which there is no parameter; nothing is changed
+  /// then.
+  ///
+  ///     model.update(optimizer.apply_gradients(gradients, model.parameter_tree()));
+  void update(const Tree& values, bool strict = true);
+  /// Replaces parts by modules that were made by themselves, by the names of named_modules. What List, Sequential and
+  /// Transformer hold can be replaced by a module of the same base class; members of other modules cannot. Throws
+  /// std::invalid_argument for those, for a module that is part of another, and, where `strict`, for a name that is not
+  /// there; nothing is changed then.
+  void update_modules(std::map<std::string, std::unique_ptr<Module>> parts, bool strict = true);
+
+  /// Takes all parameters of this module and below out of training, or those that the options name.
+  void freeze(const FreezeOptions& options = {});
+  /// Lets the learned parameters of this module and below take part in training, or those that the options name.
+  void unfreeze(const FreezeOptions& options = {});
   /// Sets the mode of this module and all below it: training, or eval.
   void train(bool on = true);
   /// Sets eval mode, in which random layers do nothing.
@@ -120,9 +183,10 @@ class WEFT_API Module {
   /// wrong shapes are always refused. The std::invalid_argument names all that does not fit, and nothing is changed
   /// then.
   void update(const std::unordered_map<std::string, array>& values, bool strict = true);
-  /// Sets parameters from a safetensors file, as `update`.
+  /// Sets parameters from a file, as `update`: NumPy's archive where its name ends in ".npz", else safetensors.
   void load_weights(const std::string& file, bool strict = true);
-  /// Writes all parameters to a safetensors file.
+  /// Writes all parameters to a safetensors file, or to NumPy's archive where its name ends in ".npz". Throws
+  /// std::invalid_argument for metadata of an archive, which has no place for it.
   void save_weights(const std::string& file, const std::unordered_map<std::string, std::string>& metadata = {});
 
   /// Returns one line for the printed tree, such as "Linear(64, 256)".
@@ -130,12 +194,19 @@ class WEFT_API Module {
   /// Returns the name within the parent; empty where there is none.
   const std::string& name() const { return name_; }
 
+ protected:
+  /// Returns whether `hold` takes the module in the place of the part `name`; false for parts that are members.
+  virtual bool can_hold(const std::string& name, const Module& part) const;
+  /// Takes a module in the place of the part `name`, which it destroys.
+  virtual void hold(const std::string& name, std::unique_ptr<Module> part);
+
  private:
   friend class Parameter;
   struct Slot {  // one of the two
     Parameter* parameter;
     Module* module;
   };
+  void set_trainable(bool on, const FreezeOptions& options);
   void register_slot(const std::string& name, Slot slot);
   void leave(const void* slot);
   void collect(const std::string& prefix, bool trainable_only, std::vector<std::pair<std::string, array*>>& out);
@@ -165,6 +236,14 @@ class EvalMode {
 /// Prints the tree of modules, one on each line.
 WEFT_API std::ostream& operator<<(std::ostream& os, const Module& module);
 
+namespace detail {
+/// Puts a module that is a T where another one was.
+template <class T>
+void put(std::unique_ptr<T>& held, std::unique_ptr<Module> part) {
+  held.reset(dynamic_cast<T*>(part.release()));
+}
+}  // namespace detail
+
 /// Modules of one kind under the names "0", "1", ….
 ///
 ///     nn::List<Block> blocks{*this, "blocks"};  // a member of a model; blocks.add(config) in its constructor
@@ -185,6 +264,12 @@ class List : public Module {
   T& operator[](size_t i) { return *items_.at(i); }
   const T& operator[](size_t i) const { return *items_.at(i); }
   std::string describe() const override { return "List(" + std::to_string(size()) + ")"; }
+
+ protected:
+  bool can_hold(const std::string&, const Module& part) const override { return dynamic_cast<const T*>(&part); }
+  void hold(const std::string& name, std::unique_ptr<Module> part) override {
+    detail::put(items_.at(std::stoul(name)), std::move(part));
+  }
 
  private:
   std::vector<std::unique_ptr<T>> items_;
@@ -223,6 +308,10 @@ class WEFT_API Sequential : public Layer {
   /// Returns layer i; throws std::out_of_range.
   Layer& operator[](size_t i) { return *layers_.at(i); }
   std::string describe() const override { return "Sequential(" + std::to_string(size()) + ")"; }
+
+ protected:
+  bool can_hold(const std::string& name, const Module& part) const override;
+  void hold(const std::string& name, std::unique_ptr<Module> part) override;
 
  private:
   std::vector<std::unique_ptr<Layer>> layers_;

@@ -181,6 +181,10 @@ class WEFT_API Transformer : public Module {
 
   std::unique_ptr<Encoder> encoder;  ///< of src
   std::unique_ptr<Decoder> decoder;  ///< of tgt
+
+ protected:
+  bool can_hold(const std::string& name, const Module& part) const override;
+  void hold(const std::string& name, std::unique_ptr<Module> part) override;
 };
 
 }  // namespace weft::nn

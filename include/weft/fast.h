@@ -65,6 +65,19 @@ WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<fl
                     const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
 WEFT_API array rope(const array& x, int dims, bool traditional, std::optional<float> base, float scale,
                     const array& offset, const std::optional<array>& freqs = std::nullopt, StreamOrDevice s = {});
+/// Returns {outputs [B, T, H, Dv], state [B, H, Dv, D]} of the gated delta rule (Yang et al. 2025, "Gated Delta
+/// Networks"), a linear attention whose state S of each head forgets and corrects itself. For each time t
+///
+///   S = gamma S + beta (v - gamma S k) kᵀ,   output = S q
+///
+/// q and k are [B, T, G, D], v [B, T, H, Dv], H a multiple of G; gamma and beta [B, T, H]. S begins as `initial_state`
+/// [B, H, Dv, D], or zeros. Where `mask` [B, T] is false the output is 0 and S stays. Computed in float32, 64 times at
+/// once as products of matrices (Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule"); outputs
+/// have q's dtype, the state float32. Throws std::invalid_argument for shapes that do not fit.
+WEFT_API std::vector<array> gated_delta_update(const array& queries, const array& keys, const array& values,
+                                               const array& gamma, const array& beta,
+                                               const std::optional<array>& initial_state = std::nullopt,
+                                               const std::optional<array>& mask = std::nullopt, StreamOrDevice s = {});
 /// Returns -log softmax(logits)[target] for floating logits [..., classes] and integer targets [...], float32 at least.
 WEFT_API array cross_entropy(const array& logits, const array& targets, StreamOrDevice s = {});
 /// Returns x Φ(x), exactly through erf.

@@ -53,6 +53,7 @@ NB_MODULE(core, m) {
   p::define_random(random);
   p::define_random_state(random);
   p::define_fast(fast);
+  p::define_kernels(fast);
   p::define_functions(m);
   p::define_transforms(m);
   p::define_files(m);

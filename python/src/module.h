@@ -14,6 +14,8 @@ nb::class_<array> define_array(nb::module_& m);
 void define_functions(nb::module_& m);
 /// Defines what reads and writes files of arrays and functions.
 void define_files(nb::module_& m);
+/// Defines kernels of users from CUDA C++ text.
+void define_kernels(nb::module_& fast);
 /// Defines groups of processes.
 void define_distributed(nb::module_& m);
 

@@ -2,6 +2,8 @@
 #include "graph/build.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +43,17 @@ Attrs shape_attrs(const Shape& shape) {
   return attrs;
 }
 
+/// Returns attributes that are a shape alone. A thread's last ones are shared without being made anew: broadcasts and
+/// reshapes are many of the nodes that eager code makes.
+SharedAttrs only_shape(const Shape& shape) {
+  thread_local std::array<SharedAttrs, 64> recent;
+  size_t at = shape.size();
+  for (const Dim& d : shape) at = at * 31 + static_cast<size_t>(d.bound());
+  SharedAttrs& slot = recent[at % recent.size()];
+  if (slot->shape != shape) slot = shape_attrs(shape);
+  return slot;
+}
+
 bool identity_order(const std::vector<int64_t>& axes) {
   for (size_t k = 0; k < axes.size(); ++k)
     if (axes[k] != static_cast<int64_t>(k)) return false;
@@ -72,6 +85,48 @@ class InputTypes {
   size_t count_;
 };
 
+/// The types of results by operator, attributes and types of the inputs, of a thread's last nodes: eager code makes
+/// nodes like its last ones, whose rules need not run again. Attributes and types are told apart by their address,
+/// which is theirs as long as an entry holds them.
+class RecentResults {
+ public:
+  /// Returns the types of a node like this one, or null.
+  const SharedTypes* find(Op op, const SharedAttrs& attrs, const Values& inputs) {
+    if (!takes(attrs, inputs)) return nullptr;
+    const std::optional<Entry>& entry = entries_[slot(op, attrs, inputs)];
+    if (!entry || entry->op != op || &*entry->attrs != &*attrs || entry->inputs.size() != inputs.size()) return nullptr;
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (entry->inputs[k].second != inputs[k].index || &*entry->inputs[k].first != types_of(inputs[k])) return nullptr;
+    return &entry->results;
+  }
+  void keep(Op op, const SharedAttrs& attrs, const Values& inputs, const SharedTypes& results) {
+    if (!takes(attrs, inputs)) return;
+    Entry entry{op, attrs, {}, results};
+    for (const Value& v : inputs) entry.inputs.emplace_back(v.node->shared_types(), v.index);
+    entries_[slot(op, attrs, inputs)] = std::move(entry);
+  }
+
+ private:
+  struct Entry {
+    Op op;
+    SharedAttrs attrs;
+    std::vector<std::pair<SharedTypes, int>> inputs;
+    SharedTypes results;
+  };
+  /// What composites, control flow and kernels hold would live on; long lists of inputs seldom come again.
+  static bool takes(const SharedAttrs& attrs, const Values& inputs) {
+    return inputs.size() <= 3 && !attrs->composite && !attrs->control && !attrs->kernel;
+  }
+  static const std::vector<Type>* types_of(const Value& v) { return &*v.node->shared_types(); }
+  static size_t slot(Op op, const SharedAttrs& attrs, const Values& inputs) {
+    size_t at = static_cast<size_t>(op) * 0x9e3779b97f4a7c15 ^ reinterpret_cast<uintptr_t>(&*attrs) >> 4;
+    for (const Value& v : inputs) at = at * 0x9e3779b97f4a7c15 + (reinterpret_cast<uintptr_t>(types_of(v)) >> 4);
+    return (at >> 32) % count;
+  }
+  static constexpr size_t count = 256;
+  std::array<std::optional<Entry>, count> entries_;
+};
+
 std::shared_ptr<Node> make_node(Op op, Values inputs, SharedAttrs attrs) {
   const Row& r = row(op);
   const int given = static_cast<int>(inputs.size());
@@ -79,6 +134,9 @@ std::shared_ptr<Node> make_node(Op op, Values inputs, SharedAttrs attrs) {
     throw_invalid(r.name, fmt::format("takes {} arguments, got {}", argument_count(r), given));
   for (size_t k = 0; k < inputs.size(); ++k)
     if (!inputs[k]) throw_invalid(r.name, fmt::format("argument {} is empty", k));
+  thread_local RecentResults recent;
+  if (const SharedTypes* known = recent.find(op, attrs, inputs))
+    return std::make_shared<Node>(op, std::move(inputs), std::move(attrs), *known);
   const InputTypes types(inputs);
   std::vector<Type> results;
   if (op == Op::composite) {
@@ -88,7 +146,9 @@ std::shared_ptr<Node> make_node(Op op, Values inputs, SharedAttrs attrs) {
     std::vector<Shape> shapes = r.shape(attrs, types);
     for (size_t k = 0; k < shapes.size(); ++k) results.push_back({std::move(shapes[k]), dtypes[k]});
   }
-  return std::make_shared<Node>(op, std::move(inputs), std::move(attrs), std::move(results));
+  const SharedTypes shared(std::move(results));
+  recent.keep(op, attrs, inputs, shared);
+  return std::make_shared<Node>(op, std::move(inputs), std::move(attrs), shared);
 }
 
 }  // namespace
@@ -142,7 +202,7 @@ Value iota(const Shape& shape, int axis, Dtype dtype) {
 // ---- movement ----
 
 Value reshape(const Value& v, const Shape& shape) {
-  return v.shape() == shape ? v : make(Op::reshape, {v}, shape_attrs(shape));
+  return v.shape() == shape ? v : make(Op::reshape, {v}, only_shape(shape));
 }
 
 Value permute(const Value& v, std::vector<int64_t> axes) {
@@ -163,7 +223,7 @@ Value swap_last(const Value& v) {
 }
 
 Value broadcast(const Value& v, const Shape& shape) {
-  return v.shape() == shape ? v : make(Op::broadcast, {v}, shape_attrs(shape));
+  return v.shape() == shape ? v : make(Op::broadcast, {v}, only_shape(shape));
 }
 
 Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step) {

@@ -178,6 +178,23 @@ OPERATORS = {
 }
 
 
+# Calls of what is there to say that it is not: they raise.
+REFUSED: dict[str, Callable[[], Any]] = {
+    "core.fast.metal_kernel": lambda: mx.fast.metal_kernel("f", ["a"], ["b"], "b[0] = a[0];"),
+}
+
+
+def is_refused(name: str) -> bool:
+    """Whether a function of Python raises whatever it is given."""
+    if name not in REFUSED:
+        return False
+    try:
+        REFUSED[name]()
+    except (ValueError, RuntimeError, NotImplementedError):
+        return True
+    return False
+
+
 def masked(a: mx.array, b: mx.array) -> mx.array:
     a = a + 0
     a[BOOLS] = b[:2]

@@ -401,8 +401,8 @@ def main() -> None:
     functions, methods = all_functions()
     plain = [f for f in functions if not f.namespace]
     half = (len(plain) + 1) // 2
-    write(output / "operations_a.cpp", "operations_a", "nb::module_& m", [definition(f, "m", False) for f in plain[:half]])
-    write(output / "operations_b.cpp", "operations_b", "nb::module_& m", [definition(f, "m", False) for f in plain[half:]])
+    for name, part in (("operations_a", plain[:half]), ("operations_b", plain[half:])):
+        write(output / f"{name}.cpp", name, "nb::module_& m", [definition(f, "m", False) for f in part])
     for namespace in ("linalg", "fft", "random", "fast"):
         write(output / f"{namespace}.cpp", namespace, "nb::module_& m",
               [definition(f, "m", False) for f in functions if f.namespace == namespace])

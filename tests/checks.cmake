@@ -71,7 +71,8 @@ if(TARGET weft_program AND PROJECT_IS_TOP_LEVEL AND WEFT_INSTALL AND NOT WEFT_SA
 endif()
 # The Python package's own tests, in two parts that run beside each other.
 if(TARGET weft_python)
-  file(GLOB parts RELATIVE ${PROJECT_SOURCE_DIR}/tests/python CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/test_*.py)
+  file(GLOB parts RELATIVE ${PROJECT_SOURCE_DIR}/tests/python CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/tests/python/test_*.py)
   set(python_slow test_operations.py test_operations_shapes.py test_optimizers.py)
   set(python_core ${parts})
   list(REMOVE_ITEM python_core ${python_slow})
@@ -106,7 +107,8 @@ if(TARGET weft_python AND NOT WEFT_SANITIZE)
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endfunction()
   weft_python_check(check_types 120 ${checks}/check_types.py ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/python)
-  weft_python_check(check_python_page 120 ${checks}/check_python_page.py ${PROJECT_SOURCE_DIR}/docs/python.md)
+  weft_python_check(check_python_page 120 ${checks}/check_python_page.py ${PROJECT_SOURCE_DIR}/docs/python.md
+    ${PROJECT_SOURCE_DIR}/docs/mlx.md)
   weft_python_check(check_coverage 300 ${PROJECT_SOURCE_DIR}/scripts/coverage --check)
   set_tests_properties(check_coverage PROPERTIES COST 40)
   weft_python_check(check_reference 120 ${PROJECT_SOURCE_DIR}/scripts/reference --build ${PROJECT_BINARY_DIR})

@@ -4,7 +4,7 @@
 usage: check_types.py ROOT FOLDER_OF_THE_PACKAGE   # PYTHONPATH finds weft, nanobind and mypy
 
 Exits with 77 where mypy is not installed. The stubs must be whole: no function without types, and no name that is not
-imported. What the package says must hold: its functions have types, and calls fit the stubs.
+imported; a program reads them. What the package says must hold: its functions have types, and calls fit the stubs.
 """
 import importlib.util
 import shutil
@@ -25,10 +25,11 @@ def main():
         for module in (package / "weft").glob("core.*"):
             (folder / "weft" / module.name).symlink_to(module)
         subprocess.run([sys.executable, root / "bindings" / "stubs.py", folder], check=True)
+        shutil.copy(root / "tests" / "checks" / "typed_program.py", folder)
         status = 0
-        for options in (["--strict", "weft/core"], ["--disallow-untyped-defs", "weft"]):
-            command = [sys.executable, "-m", "mypy", "--cache-dir", folder / "cache", "--warn-unused-ignores"]
-            command += options
+        for options in (["--strict", "weft/core"], ["--disallow-untyped-defs", "weft"],
+                        ["--strict", "--follow-imports=silent", "typed_program.py"]):
+            command = [sys.executable, "-m", "mypy", "--cache-dir", folder / "cache", "--warn-unused-ignores", *options]
             status |= subprocess.run(command, cwd=folder).returncode
     return 1 if status else 0
 

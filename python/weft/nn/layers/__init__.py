@@ -31,15 +31,18 @@ from weft.nn.layers.transformer import (
 )
 from weft.nn.layers.upsample import Upsample
 
-from weft.nn.layers import activations as _activations
-
 __all__ = [
-    *_activations.__all__, "ALiBi", "AllToShardedLinear", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm",
-    "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout",
-    "Dropout2d", "Dropout3d", "Embedding", "FullyShardedModule", "GRU", "GroupNorm", "Identity", "InstanceNorm", "LSTM",
-    "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module", "MultiHeadAttention", "QQLinear",
-    "QuantizedAllToShardedLinear", "QuantizedEmbedding", "QuantizedLinear", "QuantizedShardedToAllLinear", "RMSNorm",
-    "RNN", "RoPE", "Sequential", "ShardedToAllLinear", "SinusoidalPositionalEncoding", "Transformer",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Upsample",
-    "fully_shard", "quantize",
+    "ALiBi", "AllToShardedLinear", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "Bilinear", "CELU", "Conv1d",
+    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Dropout2d",
+    "Dropout3d", "ELU", "Embedding", "FullyShardedModule", "GELU", "GLU", "GRU", "GroupNorm", "HardShrink",
+    "HardTanh", "Hardswish", "Identity", "InstanceNorm", "LSTM", "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid",
+    "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "Module", "MultiHeadAttention", "PReLU",
+    "QQLinear", "QuantizedAllToShardedLinear", "QuantizedEmbedding", "QuantizedLinear",
+    "QuantizedShardedToAllLinear", "RMSNorm", "RNN", "ReLU", "ReLU2", "ReLU6", "RoPE", "SELU", "Sequential",
+    "ShardedToAllLinear", "SiLU", "Sigmoid", "SinusoidalPositionalEncoding", "Softmax", "Softmin", "Softplus",
+    "Softshrink", "Softsign", "Step", "Tanh", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "Upsample", "celu", "elu", "fully_shard", "gelu",
+    "gelu_approx", "gelu_fast_approx", "glu", "hard_shrink", "hard_tanh", "hardswish", "leaky_relu", "log_sigmoid",
+    "log_softmax", "mish", "prelu", "quantize", "relu", "relu2", "relu6", "selu", "sigmoid", "silu", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "step", "tanh",
 ]  # fmt: skip

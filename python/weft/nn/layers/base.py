@@ -396,7 +396,7 @@ class Module(dict):
         strict: bool,
     ) -> "Module":
         """Apply a change of the frozen names here and, with ``recurse``, inside."""
-        modules = self.modules() if recurse else [self]
+        modules: list[Module] = self.modules() if recurse else [self]
         names = None if keys is None else self._validate_keys(keys, False)
         if strict and names is not None:
             _check_members(names, modules)

@@ -273,7 +273,8 @@ class _QuantizedSharded(Quantized):
     def _from_quantized(
         cls, linear: Any, sharding: Sharding, group: Optional[mx.distributed.Group]
     ) -> Any:
-        layer = cls(  # type: ignore[call-arg]
+        make: Any = cls  # the sub-classes' arguments
+        layer = make(
             linear._columns(), linear.weight.shape[0], "bias" in linear,
             group_size=linear.group_size, bits=linear.bits, mode=linear.mode, group=group,
         )  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times Weft's Python package beside MLX's and PyTorch's on a CPU: what a call costs, and how fast eager operations run.
+"""Times Weft's Python package beside MLX's and PyTorch's on a CPU: what calls cost, and how fast operations run.
 
 usage: python_peers.py [--json FILE] [--rounds N]
 

@@ -62,7 +62,8 @@ endif()
 get_target_property(weft_type weft TYPE)
 # A sanitizer exports its own names, and its runtime must be linked by all.
 if(weft_type STREQUAL "SHARED_LIBRARY" AND NOT WEFT_SANITIZE)
-  weft_check(check_exports 60 ${Python3_EXECUTABLE} ${checks}/check_exports.py $<TARGET_FILE:weft> ${CMAKE_NM})
+  weft_check(check_exports 60 ${Python3_EXECUTABLE} ${checks}/check_exports.py $<TARGET_FILE:weft> ${CMAKE_NM}
+    ${checks}/c_symbols.txt)
   weft_check(check_consumer 300 ${checks}/check_consumer.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 endif()
 if(TARGET weft_program AND PROJECT_IS_TOP_LEVEL AND WEFT_INSTALL AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE)

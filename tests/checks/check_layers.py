@@ -77,9 +77,10 @@ PUBLIC = {
     "data.h": "data", "optim.h": "optim",
     "optim/adaptive.h": "optim", "optim/optimizer.h": "optim", "optim/loss_scale.h": "optim",
     "optim/schedules.h": "optim", "optim/sgd.h": "optim", "nn.h": "nn",
-    **{f"nn/{name}.h": "nn" for name in ("attention", "convolution", "functions", "init", "layers", "losses", "module",
-                                         "norms", "positional", "precision", "quantized", "recurrent",
-                                     "activations", "transformer")}, "weft.h": "models", "c.h": "c",
+    **{f"nn/{name}.h": "nn" for name in ("activations", "attention", "convolution", "distributed", "functions", "init",
+                                         "layers", "losses", "module", "norms", "positional", "precision", "quantized",
+                                         "recurrent", "transformer")}, "weft.h": "models",
+    "c.h": "c",
     "c/operations.h": "c",
 }
 

@@ -30,6 +30,7 @@
 #include "weft/optim.h"
 #include "weft/random.h"
 #include "weft/stream.h"
+#include "weft/tree.h"
 
 namespace weft::test {
 namespace {
@@ -296,9 +297,23 @@ const Behaviours programs = {
        CHECK(max(fast::rms_norm(x, std::nullopt, 1.0f)).item<double>() ==
              doctest::Approx(2 / std::sqrt(5.0)).epsilon(1e-14));
      }},
+    {"optimizer-state",
+     [] {
+       optim::Adam optimizer;
+       optimizer.init(Tree::dict({{"w", ones({1}, bfloat16)}}));
+       const Tree state = optimizer.state_tree();
+       CHECK(state["step"].leaf().dtype() == int32);
+       CHECK(state.contains("correction1"));
+       CHECK(state["w"].contains("master"));
+     }},
+    {"tree-empty",
+     [] {
+       CHECK(tree_flatten(Tree::dict({{"a", Tree()}})).empty());
+       CHECK_THROWS_AS(tree_reduce([](const array& a, const array&) { return a; }, Tree()), std::invalid_argument);
+     }},
     {"optimizer-options",
      [] {
-       CHECK(optim::AdamOptions().learning_rate == 1e-3f);
+       CHECK(optim::AdamOptions().learning_rate.value() == 1e-3f);
        CHECK(optim::AdamOptions().weight_decay == 0);
        CHECK(optim::RmspropOptions().momentum == 0);
        CHECK(optim::AdagradOptions().initial_accumulator == 0);

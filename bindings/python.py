@@ -348,7 +348,8 @@ def definition(f: Function, where: str, is_method: bool) -> str:
         if is_method and k == 0:
             continue
         value = f" = {default_value(p)}" if p.default is not None else ""
-        none = ".none()" if (p.left_out or p.optional or p.fallback or p.type == "axes") and not value else ""
+        may_be_none = p.left_out or p.optional or p.fallback or p.type == "axes"
+        none = ".none()" if may_be_none and p.default != "None" else ""
         arguments.append(f'nb::arg("{p.name}"){none}{value}')
     if f.stream:
         arguments += [*["nb::kw_only()"] * (not keyword and not f.stream_in_place), 'nb::arg("stream") = nb::none()']

@@ -168,7 +168,9 @@ def test_transforms_of_one_axis(name, n, norm):
 
 
 @pytest.mark.parametrize("norm", NORMALISATIONS)
-@pytest.mark.parametrize("options", [{}, {"s": (4, 6)}, {"axes": (0, 1)}, {"s": (3, 4), "axes": (1, 2)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"s": (4, 6)}, {"axes": (0, 1)}, {"s": (3, 4), "axes": (1, 2)}, {"axes": None}]
+)
 @pytest.mark.parametrize("name", ["fft2", "ifft2", "fftn", "ifftn", "rfft2", "irfft2", "rfftn", "irfftn"])
 def test_transforms_of_several_axes(name, options, norm):
     if "s" in options and "axes" not in options and name.endswith("n"):

@@ -3,6 +3,7 @@
 #include "weft/nn/activations.h"
 #include "weft/nn/attention.h"
 #include "weft/nn/convolution.h"
+#include "weft/nn/distributed.h"
 #include "weft/nn/functions.h"
 #include "weft/nn/init.h"
 #include "weft/nn/layers.h"

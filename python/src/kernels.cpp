@@ -67,8 +67,13 @@ void define_kernels(nb::module_& m) {
               "header: str = \"\", ensure_row_contiguous: bool = True, shared_memory: int = 0) -> CustomKernel"),
       "Returns a kernel of CUDA C++, of which `source` is the body. It runs on GPUs alone.");
   m.def(
-      "metal_kernel", [](const nb::args&, const nb::kwargs&) { no_metal(); }, nb::arg("args"), nb::arg("kwargs"),
-      nb::sig("def metal_kernel(*args: Any, **kwargs: Any) -> Any"), "Raises RuntimeError: it is of Apple's GPUs.");
+      "metal_kernel",
+      [](const nb::args&, const nb::kwargs&) {
+        return nb::cpp_function([](const nb::args&, const nb::kwargs&) { no_metal(); });
+      },
+      nb::arg("args"), nb::arg("kwargs"), nb::sig("def metal_kernel(*args: Any, **kwargs: Any) -> Callable[..., Any]"),
+      "Returns a function that raises RuntimeError: kernels in Metal are of Apple's GPUs. Modules that define one can "
+      "be imported.");
 }
 
 }  // namespace weft::python

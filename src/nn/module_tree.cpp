@@ -178,4 +178,12 @@ void Module::set_trainable(bool on, const FreezeOptions& options) {
 void Module::freeze(const FreezeOptions& options) { set_trainable(false, options); }
 void Module::unfreeze(const FreezeOptions& options) { set_trainable(true, options); }
 
+std::function<std::pair<array, Tree>(const std::vector<array>&)> tree_value_and_grad(Module& model,
+                                                                                     ScalarFunction fun) {
+  return [&model, both = value_and_grad(model, std::move(fun))](const std::vector<array>& arguments) {
+    auto [loss, slopes] = both(arguments);
+    return std::pair(std::move(loss), tree_fill(model.trainable_tree(), slopes));
+  };
+}
+
 }  // namespace weft::nn

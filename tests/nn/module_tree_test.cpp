@@ -172,8 +172,10 @@ TEST_CASE("a step of training by trees is the step by handles") {
   const array x({1.0f, -2.0f, 0.5f, 3.0f, 2.0f, 1.0f}, {3, 2});
   optim::AdamW functional({.learning_rate = 0.1f}), handles(other.trainable_parameters(), {.learning_rate = 0.1f});
   for (int step = 0; step < 3; ++step) {
-    const auto slopes = nn::value_and_grad(net, [&](const std::vector<array>& in) { return net.loss(in[0]); })({x});
-    const Tree gradients = tree_fill(net.trainable_tree(), slopes.second);
+    const auto loss_and_grads =
+        nn::tree_value_and_grad(net, [&](const std::vector<array>& in) { return net.loss(in[0]); });
+    const auto [loss, gradients] = loss_and_grads({x});
+    CHECK(gradients["blocks"][0]["up"].size() == 2);
     net.update(functional.apply_gradients(gradients, net.parameter_tree()));
     handles.update(
         nn::value_and_grad(other, [&](const std::vector<array>& in) { return other.loss(in[0]); })({x}).second);

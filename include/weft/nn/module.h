@@ -325,5 +325,8 @@ class WEFT_API Sequential : public Layer {
 ///     auto [loss, grads] = loss_and_grads({x, y});
 WEFT_API std::function<std::pair<array, std::vector<array>>(const std::vector<array>&)> value_and_grad(
     Module& model, ScalarFunction fun);
+/// Returns the same with the gradients as a tree, of the structure of model.trainable_tree().
+WEFT_API std::function<std::pair<array, Tree>(const std::vector<array>&)> tree_value_and_grad(Module& model,
+                                                                                              ScalarFunction fun);
 
 }  // namespace weft::nn

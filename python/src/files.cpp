@@ -115,10 +115,11 @@ ArgsKwargsFunction exported(nb::callable fun) {
     nb::object found = nb::steal(PyObject_Call(fun->ptr(), nb::tuple(positional).ptr(), named.ptr()));
     if (!found.is_valid()) throw nb::python_error();
     if (is_array(found)) return std::vector<array>{array_of(found)};
-    if (!PyTuple_Check(found.ptr()) && !PyList_Check(found.ptr()))
+    std::vector<array> out;
+    if ((!PyTuple_Check(found.ptr()) && !PyList_Check(found.ptr())) || !nb::try_cast(found, out))
       throw std::invalid_argument(
           "[export_function] Outputs can be either a single array, a tuple, or a list of arrays.");
-    return nb::cast<std::vector<array>>(found);
+    return out;
   };
 }
 

@@ -208,6 +208,9 @@ def test_export_and_import(tmp_path):
         loaded(mx.ones((5, 3)), y)
     with pytest.raises(ValueError):
         loaded(x)
+    for wrong in (1, (x, 1), (x, [x])):
+        with pytest.raises(ValueError):
+            mx.export_function(path, lambda w=wrong: w)
 
 
 def test_export_with_keywords_and_metadata(tmp_path):

@@ -241,8 +241,7 @@ void define_operators(nb::class_<array>& c) {
             a = operated(*p, array(a), b);
             return nb::borrow(self);
           },
-          nb::arg("other").none(), nb::is_operator(),
-          nb::sig(signature(op.in_place).c_str()));
+          nb::arg("other").none(), nb::is_operator(), nb::sig(signature(op.in_place).c_str()));
   };
   for (const Operator& op : operators) define(op);
   for (const Operator& op : bitwise) define(op);

@@ -126,8 +126,8 @@ nb::object loss_of(nb::handle result, bool gradient_only) {
   return first;
 }
 
-/// Puts arrays in the place of those of trees, and these back when it goes out of scope. A function then sees the objects
-/// that it was given (a module, say), and what it assigns to them stays.
+/// Puts arrays in the place of those of trees, and these back when it goes out of scope. A function then sees the
+/// objects that it was given (a module, say), and what it assigns to them stays.
 class Replaced {
  public:
   Replaced(nb::handle trees, const std::vector<array>& values) {

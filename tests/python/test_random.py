@@ -206,3 +206,9 @@ def test_seeds_are_64_bit_integers(seed):
     for call in (mx.random.key, mx.random.seed):
         with pytest.raises((TypeError, ValueError, OverflowError)):
             call(seed)
+
+
+def test_one_distribution_is_searched_whatever_its_axes():
+    for shape, expected in (((200,), 93), ((1, 200), [66]), ((1, 1, 50), [[12]])):
+        mx.random.seed(0)
+        assert mx.random.categorical(mx.random.normal(shape)).tolist() == expected

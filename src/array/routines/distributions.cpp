@@ -81,7 +81,7 @@ array laplace(const Shape& shape, Dtype dtype, float loc, float scale, const std
 array categorical(const array& logits, int axis, const std::optional<array>& key, StreamOrDevice s) {
   const detail::OnStream on_stream("categorical", s);
   const int64_t at = axis_of(logits, axis);
-  return draw(logits, at, without_axis(logits, at), key, s);
+  return draw_many(logits, at, without_axis(logits, at), key, s);
 }
 array categorical(const array& logits, int axis, const Shape& shape, const std::optional<array>& key,
                   StreamOrDevice s) {

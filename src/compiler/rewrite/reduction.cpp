@@ -37,6 +37,24 @@ RuleResult reduce_one(RuleGraph& g, const IrNode& n) {
   return g.reshape_to(one, n.type.shape);
 }
 
+/// Reduced axes of one element stand between others, or between columns and the end of rows, where what looks for
+/// adjacent axes would take a reduction for another kind.
+RuleResult reduce_units(RuleGraph& g, const IrNode& n) {
+  if (n.inputs.size() != 1 || !n.results.empty()) return {};
+  const Shape& shape = g[n.inputs[0]].type.shape;
+  Shape longer;
+  graph::Attrs attrs = *n.attrs;
+  attrs.axes.clear();
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const bool reduced = std::ranges::count(n.attrs->axes, static_cast<int64_t>(axis)) > 0;
+    if (reduced && shape[axis] == 1) continue;
+    if (reduced) attrs.axes.push_back(static_cast<int64_t>(longer.size()));
+    longer.push_back(shape[axis]);
+  }
+  if (attrs.axes.empty() || attrs.axes.size() == n.attrs->axes.size()) return {};
+  return g.make(Op::reduce, {g.reshape_to(n.inputs[0], longer)}, n.type, std::move(attrs));
+}
+
 /// Kernels count through reduced axes together, and a symbolic one behind another would leave gaps.
 RuleResult reduce_symbolic(RuleGraph& g, const IrNode& n) {
   const graph::Type& operand = g[n.inputs[0]].type;
@@ -69,6 +87,8 @@ constexpr Rule reduction_table[] = {
     {"reduce_nothing", "reduce(x) → identity", "a reduced axis has no elements", one_of<Op::reduce>, reduce_nothing},
     {"reduce_one", "reduce(x) → reshape(x); of scaled terms v: v·exp(x − m)", "each reduced axis has one element",
      one_of<Op::reduce>, reduce_one},
+    {"reduce_units", "reduce(x) → reduce(reshape(x))", "some reduced axes have one element; one value is reduced",
+     one_of<Op::reduce>, reduce_units},
     {"reduce_symbolic", "Σ_ij x → Σ_i Σ_j x", "j is symbolic, and not the first reduced axis; one value is reduced",
      one_of<Op::reduce>, reduce_symbolic},
     {"accumulate_one", "cumulative(x) → x, exclusive: → identity", "one element along the axis", one_of<Op::cumulative>,

@@ -263,7 +263,8 @@ class InterruptedReductions : StateRewriter {
     };
     for (; first < axes.size() && (first == 0 || !kept_before(first)); ++first)
       length *= shape[static_cast<size_t>(axes[first])].bound();
-    if (first == axes.size()) return 0;
+    const auto one = [&](int64_t axis) { return shape[static_cast<size_t>(axis)] == 1; };
+    if (std::all_of(axes.begin() + static_cast<std::ptrdiff_t>(first), axes.end(), one)) return 0;  // nothing is left
     for (auto axis = static_cast<size_t>(axes[first - 1]) + 1; axis < shape.size(); ++axis)
       columns *= shape[axis].bound();
     if (many_programs && !is_scattered(node, ir[node.inputs[0]].type)) return 0;

@@ -111,6 +111,16 @@ const Behaviours real_values = {
        CHECK(array_equal(of(true), slice(of(false), {0, 0}, {3, 2})).item<bool>());
        CHECK(numbers(imag(of(true)))[0] == 10);
      }},
+    {"fused-half",
+     [] {
+       const array a(0.3f, bfloat16), b(1.3f, bfloat16);
+       eval(a, b);
+       const float x = a.item<bfloat16_t>(), y = b.item<bfloat16_t>();
+       CHECK(astype(a * b + a, float32).item<float>() == x * y + x);
+       const array product = a * b;
+       eval(product);
+       CHECK(astype(product + a, float32).item<float>() == static_cast<float>(bfloat16_t(x * y)) + x);
+     }},
     {"dequantize-half",
      [] {
        // 0.3 · 77 - 23 of bfloat16: the product 23.172 rounds to 23.125.

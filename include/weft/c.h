@@ -15,11 +15,16 @@
 /// weft_eval, or until values are read.
 
 #ifdef __cplusplus
+/// Makes an enumeration an int in C++ as well, where a number that it does not name is then no undefined behaviour.
+#define WEFT_AS_INT : int
 extern "C" {
+#else
+/// An enumeration is an int in C.
+#define WEFT_AS_INT
 #endif
 
 /// What a function returns.
-typedef enum weft_status {
+typedef enum weft_status WEFT_AS_INT {
   WEFT_OK = 0,
   WEFT_INVALID_ARGUMENT = 1,  ///< shapes, dtypes or values that do not fit
   WEFT_OUT_OF_RANGE = 2,      ///< an axis or index that does not exist
@@ -35,7 +40,7 @@ WEFT_API const char* weft_error_message(void);
 WEFT_API const char* weft_version(void);
 
 /// The dtypes, with the numbers of the C++ enumeration.
-typedef enum weft_dtype {
+typedef enum weft_dtype WEFT_AS_INT {
   WEFT_BOOL,
   WEFT_UINT8,
   WEFT_UINT16,
@@ -59,7 +64,7 @@ WEFT_API size_t weft_dtype_size(weft_dtype dtype);
 WEFT_API const char* weft_dtype_name(weft_dtype dtype);
 
 /// The kinds of devices.
-typedef enum weft_device_type { WEFT_CPU = 0, WEFT_GPU = 1 } weft_device_type;
+typedef enum weft_device_type WEFT_AS_INT { WEFT_CPU = 0, WEFT_GPU = 1 } weft_device_type;
 /// Where an operation runs: {0} is the calling thread's default stream.
 typedef struct weft_stream {
   int kind;                 ///< 0: the default stream, 1: the device's stream, 2: stream `index`
@@ -86,7 +91,7 @@ WEFT_API weft_status weft_set_default_device(weft_device_type device, int device
 WEFT_API weft_status weft_device_count(int* result, weft_device_type device);
 
 /// How the norm of a Fourier transform is shared between the two directions.
-typedef enum weft_fft_norm { WEFT_FFT_BACKWARD, WEFT_FFT_ORTHO, WEFT_FFT_FORWARD } weft_fft_norm;
+typedef enum weft_fft_norm WEFT_AS_INT { WEFT_FFT_BACKWARD, WEFT_FFT_ORTHO, WEFT_FFT_FORWARD } weft_fft_norm;
 
 /// An array: an immutable value, computed when it is needed.
 typedef struct weft_array_handle* weft_array;

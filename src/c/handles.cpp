@@ -88,12 +88,17 @@ std::vector<array> list(const weft_array* values, size_t count) {
 
 Shape lengths(const int64_t* values, size_t count) { return Shape(values, values + (values ? count : 0)); }
 
-void out(weft_array* to, array value) { value_of(to, "the result") = new weft_array_handle{std::move(value)}; }
+void out(weft_array* to, array value) {
+  weft_array& result = value_of(to, "the result");
+  result = new weft_array_handle{std::move(value)};
+}
 void out(weft_arrays* to, std::vector<array> values) {
-  value_of(to, "the result") = new weft_arrays_handle{std::move(values)};
+  weft_arrays& result = value_of(to, "the result");
+  result = new weft_arrays_handle{std::move(values)};
 }
 void out(weft_function* to, ArrayFunction value) {
-  value_of(to, "the result") = new weft_function_handle{std::move(value)};
+  weft_function& result = value_of(to, "the result");
+  result = new weft_function_handle{std::move(value)};
 }
 
 }  // namespace weft::c

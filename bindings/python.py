@@ -407,9 +407,8 @@ def main() -> None:
     for namespace in ("linalg", "fft", "random", "fast"):
         write(output / f"{namespace}.cpp", namespace, "nb::module_& m",
               [definition(f, "m", False) for f in functions if f.namespace == namespace])
-    by_name = {f.name: f for f in reversed(plain)}
     write(output / "methods.cpp", "methods", "nb::class_<array>& c",
-          [definition(f, "c", True) for name in methods for f in plain if f.name == name and by_name])
+          [definition(f, "c", True) for name in methods for f in plain if f.name == name])
 
 
 if __name__ == "__main__":

@@ -9,11 +9,6 @@ namespace weft::python {
 
 namespace {
 
-nb::object filled(nb::handle tree, const std::vector<array>& values) {
-  size_t at = 0;
-  return with_arrays(tree, values, at);
-}
-
 /// Returns a Python function of trees as one of C++; what it returned last is kept in `result`.
 ArrayFunction of_trees(nb::callable fun, nb::object arguments, nb::object& result) {
   return [fun = std::move(fun), arguments = std::move(arguments), &result](const std::vector<array>& values) {

@@ -11,12 +11,6 @@ namespace {
 /// Returns what a rule is given for positional arguments: the only one by itself, or all in a tuple.
 nb::object unpacked(const nb::object& tuple) { return nb::len(tuple) == 1 ? nb::object(tuple[0]) : tuple; }
 
-/// Returns the tree with the values in place of its arrays, from the first on.
-nb::object filled(nb::handle tree, const std::vector<array>& values) {
-  size_t at = 0;
-  return with_arrays(tree, values, at);
-}
-
 /// A function with rules of its own, as the decorators make it.
 class CustomFunction {
  public:

@@ -6,6 +6,22 @@ namespace {
 
 TransformedFunction& function_of(PyObject* self) { return *nb::inst_ptr<TransformedFunction>(self); }
 
+/// Returns the class of Python's exception for one of nanobind's.
+PyObject* class_of(nb::exception_type type) {
+  switch (type) {
+    case nb::exception_type::stop_iteration: return PyExc_StopIteration;
+    case nb::exception_type::index_error: return PyExc_IndexError;
+    case nb::exception_type::key_error: return PyExc_KeyError;
+    case nb::exception_type::value_error: return PyExc_ValueError;
+    case nb::exception_type::buffer_error: return PyExc_BufferError;
+    case nb::exception_type::import_error: return PyExc_ImportError;
+    case nb::exception_type::attribute_error: return PyExc_AttributeError;
+    case nb::exception_type::type_error:
+    case nb::exception_type::next_overload: return PyExc_TypeError;
+    default: return PyExc_RuntimeError;
+  }
+}
+
 PyObject* call(PyObject* self, PyObject* positional, PyObject* named) noexcept {
   try {
     const nb::dict none;
@@ -15,7 +31,7 @@ PyObject* call(PyObject* self, PyObject* positional, PyObject* named) noexcept {
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const nb::builtin_exception& error) {
-    PyErr_SetString(error.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, error.what());
+    PyErr_SetString(class_of(error.type()), error.what());
   } catch (const std::invalid_argument& error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::out_of_range& error) {

@@ -31,6 +31,11 @@ nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>
 nb::object replace_arrays(nb::handle tree, const std::function<nb::object(nb::handle)>& change);
 /// Returns the tree with its arrays replaced, one after the other, from values[at] on; `at` moves on.
 nb::object with_arrays(nb::handle tree, const std::vector<array>& values, size_t& at);
+/// Returns the tree with its arrays replaced, from the first value on.
+inline nb::object filled(nb::handle tree, const std::vector<array>& values) {
+  size_t at = 0;
+  return with_arrays(tree, values, at);
+}
 /// Appends to `key` what a tree is apart from the values of its arrays: its structure, dtypes and shapes, and
 /// constants. Other leaves than arrays, numbers, strings, bytes and None throw std::invalid_argument with the name
 /// `op`, or, in `state`, are told apart by their identity.

@@ -1,4 +1,5 @@
-// The gated delta rule in chunks. Within a chunk of C times let G be the running product of gamma. The corrections
+// The gated delta rule of weft/fast.h in chunks; it stands here because chunks follow each other in a scan.
+// Within a chunk of C times let G be the running product of gamma. The corrections
 // u_t = beta_t (v_t - gamma_t S_{t-1} k_t) solve a triangular system,
 //
 //   (I + A) U = diag(beta) (V - diag(G) K S₀ᵀ),   A[t, i] = beta_t (G_t / G_i) k_t · k_i  for i < t,
@@ -21,7 +22,8 @@ namespace {
 
 constexpr const char* op = "gated_delta_update";
 constexpr int64_t longest_chunk = 64;
-constexpr float smallest_log = -80;  // of gamma: e⁻⁸⁰ stands for 0, whose logarithm has no differences
+constexpr float log_of_nothing = -1e30f;  // of what lies above the diagonal: its exponential is 0
+constexpr float smallest_log = -80;       // of gamma: e⁻⁸⁰ stands for 0, whose logarithm has no differences
 
 /// The sizes of a call.
 struct Sizes {
@@ -92,7 +94,8 @@ std::vector<array> gated_delta_update(const array& queries, const array& keys, c
                             true, std::nullopt, s);
   const array kept = expand_dims(exp(logs, s), -1, s);  // G
   const array below = tri(static_cast<int>(length), static_cast<int>(length), 0, bool_, s);
-  const array ratio = where(below, subtract(expand_dims(logs, -1, s), expand_dims(logs, -2, s), s), array(-1e30f), s);
+  const array ratio =
+      where(below, subtract(expand_dims(logs, -1, s), expand_dims(logs, -2, s), s), array(log_of_nothing), s);
   const array decay = exp(ratio, s);  // D
   const array last = expand_dims(take(logs, -1, -1, s), -1, s);
 

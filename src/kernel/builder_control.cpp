@@ -10,40 +10,49 @@
 
 namespace weft::kernel {
 
-std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial,
-                                 const LoopBody& body) {
-  auto check_carried = [&](const std::vector<Value>& next) {
-    if (next.size() != initial.size())
-      refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), initial.size()));
-    for (size_t k = 0; k < next.size(); ++k)
-      if (!(type(next[k]) == type(initial[k])))
-        refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(initial[k])),
-                           to_string(type(next[k]))));
-  };
+Builder::OpenLoop Builder::begin_loop(Value lo, Value hi, Value step, std::vector<Value> initial) {
+  OpenLoop loop{.lo = lo, .hi = hi, .step = step, .initial = std::move(initial)};
   int64_t from = 0, to = 0, by = 0;
   if (known(step, by) && by <= 0) refuse("a loop's step is positive");
   if (by > 0 && known(lo, from) && known(hi, to)) {
-    if (to <= from) return initial;
-    if (to - from <= by) {
-      const auto results = body(lo, initial);
-      check_carried(results);
-      return results;
-    }
+    loop.runs = to > from;
+    loop.once = loop.runs && to - from <= by;
   }
+  if (loop.once) loop.index = lo, loop.carried = loop.initial;
+  if (!loop.runs || loop.once) return loop;
   open();
-  std::vector<Value> arguments{new_value({int64, {}})};
-  for (Value v : initial) arguments.push_back(new_value(Type(type(v))));
-  frames_.back().block.arguments = arguments;
-  std::vector<Value> next = body(arguments[0], {arguments.begin() + 1, arguments.end()});
-  check_carried(next);
-  Inst inst{.op = Op::loop, .args = {lo, hi, step}};
+  loop.index = new_value({int64, {}});
+  for (Value v : loop.initial) loop.carried.push_back(new_value(Type(type(v))));
+  std::vector<Value>& arguments = frames_.back().block.arguments;
+  arguments = {loop.index};
+  arguments.insert(arguments.end(), loop.carried.begin(), loop.carried.end());
+  return loop;
+}
+
+std::vector<Value> Builder::end_loop(const OpenLoop& loop, std::vector<Value> next) {
+  if (!loop.runs) return loop.initial;
+  if (next.size() != loop.initial.size())
+    refuse(fmt::format("the loop's body returns {} values, not {}", next.size(), loop.initial.size()));
+  for (size_t k = 0; k < next.size(); ++k)
+    if (!(type(next[k]) == type(loop.initial[k])))
+      refuse(fmt::format("carried value {} of the loop changes from {} to {}", k, to_string(type(loop.initial[k])),
+                         to_string(type(next[k]))));
+  if (loop.once) return next;
+  Inst inst{.op = Op::loop, .args = {loop.lo, loop.hi, loop.step}};
   inst.blocks.push_back(close(std::move(next)));
-  inst.args.insert(inst.args.end(), initial.begin(), initial.end());
-  for (Value v : initial) inst.results.push_back(new_value(Type(type(v))));
-  if (!initial.empty()) inst.type = type(initial[0]);
+  inst.args.insert(inst.args.end(), loop.initial.begin(), loop.initial.end());
+  for (Value v : loop.initial) inst.results.push_back(new_value(Type(type(v))));
+  if (!loop.initial.empty()) inst.type = type(loop.initial[0]);
   const std::vector<Value> results = inst.results;
   append(std::move(inst));
   return results;
+}
+
+std::vector<Value> Builder::loop(Value lo, Value hi, Value step, const std::vector<Value>& initial,
+                                 const LoopBody& body) {
+  const OpenLoop loop = begin_loop(lo, hi, step, initial);
+  if (!loop.runs) return initial;
+  return end_loop(loop, body(loop.index, loop.carried));
 }
 
 void Builder::parallel(int64_t iterations, const std::function<void(Value)>& body) {
@@ -52,7 +61,7 @@ void Builder::parallel(int64_t iterations, const std::function<void(Value)>& bod
     body(iteration);
     return std::vector<Value>{};
   });
-  frames_.back().block.insts.back().parallel = true;
+  mark_parallel();
 }
 
 void Builder::when(Value condition, const std::function<void()>& body) {
@@ -100,6 +109,19 @@ std::vector<Value> Builder::branch(Value condition, const std::function<std::vec
     open();
     inst.blocks.push_back(close(body()));
   }
+  return append_branch(std::move(inst));
+}
+
+std::vector<Value> Builder::end_branch(Value condition, std::vector<Value> then, std::vector<Value> otherwise) {
+  Inst inst{.op = Op::branch, .args = {condition}};
+  inst.blocks.push_back(close(std::move(then)));
+  open();
+  inst.blocks.push_back(close(std::move(otherwise)));
+  return append_branch(std::move(inst));
+}
+
+/// Appends a branch with both of its blocks.
+std::vector<Value> Builder::append_branch(Inst inst) {
   const bool nothing_else = inst.blocks[1].insts.size() == 1 && inst.blocks[1].insts.back().args.empty();
   if (nothing_else) inst.op = Op::when, inst.blocks.pop_back();
   for (const Value v : inst.blocks[0].insts.back().args) inst.results.push_back(new_value(Type(type(v))));

@@ -359,6 +359,19 @@ class Builder {
   /// body(induction variable, carried values) returns the next carried values; the loop's results are the last ones.
   using LoopBody = std::function<std::vector<Value>(Value, const std::vector<Value>&)>;
   std::vector<Value> loop(Value lo, Value hi, Value step, const std::vector<Value>& initial, const LoopBody& body);
+  /// The same for a caller that appends the body itself, between the two calls. A loop that has no iteration has no
+  /// body either: end_loop returns its initial values whatever it is given.
+  struct OpenLoop {
+    Value lo = no_value, hi = no_value, step = no_value;
+    std::vector<Value> initial = {};
+    bool runs = true, once = false;   // there is an iteration; it is the only one, and stands in the block around
+    Value index = no_value;           // of the body
+    std::vector<Value> carried = {};  // of the body
+  };
+  OpenLoop begin_loop(Value lo, Value hi, Value step, std::vector<Value> initial);
+  std::vector<Value> end_loop(const OpenLoop& loop, std::vector<Value> next);
+  /// Says that the loop that was appended last is parallel.
+  void mark_parallel() { frames_.back().block.insts.back().parallel = true; }
   /// A parallel loop: body(round), for each of two iterations or more.
   void parallel(int64_t iterations, const std::function<void(Value)>& body);
   /// `count` contiguous elements from `offset` on are read soon, by this program or by the next one.
@@ -372,6 +385,10 @@ class Builder {
   /// otherwise, it is a `when`.
   std::vector<Value> branch(Value condition, const std::function<std::vector<Value>()>& then,
                             const std::function<std::vector<Value>()>& otherwise);
+  /// Opens a body that the caller appends, and closes it as one that runs where the condition holds: end_branch returns
+  /// `then`, which the body made, where it ran, else `otherwise`.
+  void begin_branch() { open(); }
+  std::vector<Value> end_branch(Value condition, std::vector<Value> then, std::vector<Value> otherwise);
   /// While condition(carried) holds, carried = body(carried).
   std::vector<Value> while_loop(const std::vector<Value>& initial,
                                 const std::function<Value(const std::vector<Value>&)>& condition,
@@ -430,6 +447,7 @@ class Builder {
   [[noreturn]] void refuse(const std::string& message) const;
   std::vector<Value> several(Inst inst);
   Block combining(const Combine& combine, const std::vector<Value>& tiles);
+  std::vector<Value> append_branch(Inst inst);
 
   Kernel kernel_;
   int32_t line_ = 0;

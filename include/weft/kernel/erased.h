@@ -293,6 +293,29 @@ WEFT_API std::vector<Any> if_else(const Any& condition, const std::function<std:
 /// Runs the body while the condition, computed before each iteration, holds.
 WEFT_API void while_(const std::function<Any()>& condition, const std::function<void()>& body, Line at = Line::here());
 
+/// A loop or a condition whose body is what the thread traces until it is closed: for bindings to languages in which a
+/// block is no function. Scopes are closed in the opposite order; a kernel that leaves one open is refused.
+class WEFT_API Scope {
+ public:
+  /// Opens the body of a loop, as `loop` runs it.
+  static Scope loop(const Any& lo, const Any& hi, int64_t step, Line at = Line::here());
+  /// Opens an iteration of a parallel loop, as `parallel` runs it.
+  static Scope parallel(int64_t n, Line at = Line::here());
+  /// Opens what runs if the condition, a bool scalar, holds.
+  static Scope when(const Any& condition, Line at = Line::here());
+  /// Returns whether there is a body: a loop that is known to have no iteration has none. It is closed all the same.
+  bool runs() const;
+  /// Returns the index of a loop's body; none of a condition.
+  const Any& index() const;
+  /// Closes the body.
+  void close(Line at = Line::here());
+
+ private:
+  struct State;
+  explicit Scope(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
 /// Prints text and values, once a program.
 WEFT_API void print(const std::string& text, std::span<const Any> values, Line at = Line::here());
 /// Fails the launch where the condition does not hold.

@@ -81,25 +81,49 @@ void Cell::set(const Any& v, Line at) {
   own.value = next;
 }
 
-void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body, Line at) {
+/// The state of a loop or a condition while its body is traced.
+struct Scope::State {
+  enum class Kind : uint8_t { loop, parallel, when } kind;
+  Trace& trace;
+  std::vector<size_t> slots;  // of the variables that live, and their values before
+  std::vector<Value> before;
+  Trace::OpenBlock block = {};
+  kernel::Builder::OpenLoop own = {};
+  Value condition = kernel::no_value;
+  Any index = {};
+  bool runs = true, open = true;
+
+  State(Kind k, Trace& t) : kind(k), trace(t), slots(t.living()), before(t.variables(slots)) {}
+};
+
+bool Scope::runs() const { return state_->runs; }
+const Any& Scope::index() const { return state_->index; }
+
+Scope Scope::loop(const Any& lo, const Any& hi, int64_t step, Line at) {
   Trace& t = Trace::current("loop", at);
   if (step < 1) t.refuse(at, fmt::format("loop: the step is {}: give 1 or more", step));
   const Value from = index_scalar(t, "loop", lo, at), to = index_scalar(t, "loop", hi, at);
   const Known begin = t.known(from), end = t.known(to);
-  const std::vector<size_t> slots = t.living();
-  const std::vector<Value> initial = t.variables(slots);
-  const std::vector<Value> last =
-      t.at(at).loop(from, to, t.index(step), initial, [&](Value i, const std::vector<Value>& carried) {
-        t.set_variables(slots, carried);
-        const int64_t divisor = std::gcd(begin.low == begin.high ? begin.low : begin.divisor, step);
-        t.learn(i, {begin.low, end.high == INT64_MAX ? INT64_MAX : end.high - 1, std::max<int64_t>(divisor, 1)});
-        if (begin.low == begin.high && end.low == end.high && end.high > begin.low)
-          t.learn(i, {begin.low, begin.low + (end.high - 1 - begin.low) / step * step, 1});
-        t.learn(i, {INT64_MIN, INT64_MAX, 1, to});
-        t.in_block([&] { body(t.any(i)); });
-        return t.variables(slots);
-      });
-  t.set_variables(slots, last);
+  auto state = std::make_shared<State>(State::Kind::loop, t);
+  state->own = t.at(at).begin_loop(from, to, t.index(step), state->before);
+  state->runs = state->own.runs;
+  if (!state->runs) return Scope(std::move(state));
+  const Value i = state->own.index;
+  t.set_variables(state->slots, state->own.carried);
+  const int64_t divisor = std::gcd(begin.low == begin.high ? begin.low : begin.divisor, step);
+  t.learn(i, {begin.low, end.high == INT64_MAX ? INT64_MAX : end.high - 1, std::max<int64_t>(divisor, 1)});
+  if (begin.low == begin.high && end.low == end.high && end.high > begin.low)
+    t.learn(i, {begin.low, begin.low + (end.high - 1 - begin.low) / step * step, 1});
+  t.learn(i, {INT64_MIN, INT64_MAX, 1, to});
+  state->block = t.open_block();
+  state->index = t.any(i);
+  return Scope(std::move(state));
+}
+
+void loop(const Any& lo, const Any& hi, int64_t step, const std::function<void(Any)>& body, Line at) {
+  Scope scope = Scope::loop(lo, hi, step, at);
+  if (scope.runs()) body(scope.index());
+  scope.close(at);
 }
 
 namespace {
@@ -149,20 +173,55 @@ void check_iterations(const Trace& t, const kernel::Inst& loop, Line at) {
 
 }  // namespace
 
-void parallel(int64_t n, const std::function<void(Any)>& body, Line at) {
+Scope Scope::parallel(int64_t n, Line at) {
   Trace& t = Trace::current("parallel", at);
   if (n < 1) t.refuse(at, fmt::format("parallel: there are {} iterations: give 1 or more", n));
   check_before_iterations(t, n, at);
-  const std::vector<size_t> slots = t.living();
-  const std::vector<Value> before = t.variables(slots);
-  const auto iteration = [&](Value i) {
-    t.learn(i, {0, n - 1, 1});
-    t.in_block([&] { body(t.any(i)); });
-    if (t.variables(slots) != before)
-      t.refuse(at, "parallel: an iteration assigns a variable of the outside: store what it makes in scratch");
-  };
-  if (n == 1) return iteration(t.index(0));
-  t.at(at).parallel(n, iteration);
+  auto state = std::make_shared<State>(State::Kind::parallel, t);
+  state->own = t.at(at).begin_loop(t.index(0), t.index(n), t.index(1), {});
+  t.learn(state->own.index, {0, n - 1, 1});
+  state->block = t.open_block();
+  state->index = t.any(state->own.index);
+  return Scope(std::move(state));
+}
+
+void parallel(int64_t n, const std::function<void(Any)>& body, Line at) {
+  Scope scope = Scope::parallel(n, at);
+  body(scope.index());
+  scope.close(at);
+}
+
+Scope Scope::when(const Any& condition, Line at) {
+  Trace& t = Trace::current("when", at);
+  const Value chosen = bool_scalar(t, "when", condition, at);
+  auto state = std::make_shared<State>(State::Kind::when, t);
+  state->condition = chosen;
+  t.at(at).begin_branch();
+  t.enter_condition();
+  state->block = t.open_block();
+  return Scope(std::move(state));
+}
+
+void Scope::close(Line at) {
+  State& s = *state_;
+  Trace& t = Trace::current("the end of a block", at);
+  if (!s.open) return;
+  s.open = false;
+  if (!s.runs) return;
+  if (&t != &s.trace || t.innermost() != s.block.number)
+    t.refuse(at, "a loop or a condition ends while another one in it is open: let blocks end one in the other");
+  t.close_block(s.block);
+  const std::vector<Value> after = t.variables(s.slots);
+  if (s.kind == State::Kind::when) {
+    t.leave_condition();
+    return t.set_variables(s.slots, t.builder.end_branch(s.condition, after, s.before));
+  }
+  if (s.kind == State::Kind::loop) return t.set_variables(s.slots, t.builder.end_loop(s.own, after));
+  if (after != s.before)
+    t.refuse(at, "parallel: an iteration assigns a variable of the outside: store what it makes in scratch");
+  t.builder.end_loop(s.own, {});
+  if (s.own.once) return;
+  t.builder.mark_parallel();
   check_iterations(t, t.builder.open_block().insts.back(), at);
 }
 

@@ -233,14 +233,22 @@ void Trace::learn(Value v, const Known& what) {
          what.below == kernel::no_value ? now.below : what.below};
 }
 
-void Trace::in_block(const std::function<void()>& body) {
+Trace::OpenBlock Trace::open_block() {
   open_.push_back(++blocks_);
-  const size_t before = cells.size(), learned = learned_.size();
-  body();
-  for (size_t k = before; k < cells.size(); ++k) cells[k].lives = false, cells[k].left = true;
-  for (; learned_.size() > learned; learned_.pop_back())
+  return {blocks_, cells.size(), learned_.size()};
+}
+
+void Trace::close_block(const OpenBlock& block) {
+  for (size_t k = block.variables; k < cells.size(); ++k) cells[k].lives = false, cells[k].left = true;
+  for (; learned_.size() > block.learned; learned_.pop_back())
     known_[static_cast<size_t>(learned_.back().first)] = learned_.back().second;
   open_.pop_back();
+}
+
+void Trace::in_block(const std::function<void()>& body) {
+  const OpenBlock block = open_block();
+  body();
+  close_block(block);
 }
 
 void Trace::in_combine(const std::function<void()>& body) {
@@ -250,9 +258,9 @@ void Trace::in_combine(const std::function<void()>& body) {
 }
 
 void Trace::in_conditional(const std::function<void()>& body) {
-  ++conditions_;
+  enter_condition();
   in_block(body);
-  --conditions_;
+  leave_condition();
 }
 
 bool Trace::ordered() const {
@@ -282,6 +290,8 @@ void Trace::check_role_variable(size_t slot, Line at) const {
 void Trace::in_body(const std::function<void()>& body) {
   outer_ = open_.size();
   body();
+  if (open_.size() != outer_)
+    refuse({}, "a loop or a condition is left before its end: let its block end by itself, without break or return");
 }
 
 std::vector<size_t> Trace::living() const {

@@ -72,6 +72,18 @@ class Trace {
   /// Runs `body` in a block of its own: values and variables that it makes are not used after it, and what it assumes
   /// of values holds within it alone.
   void in_block(const std::function<void()>& body);
+  /// The same for a body that is traced between the two calls.
+  struct OpenBlock {
+    uint32_t number;            // of the block
+    size_t variables, learned;  // before it
+  };
+  OpenBlock open_block();
+  void close_block(const OpenBlock& block);
+  /// Counts conditions around what is traced.
+  void enter_condition() { ++conditions_; }
+  void leave_condition() { --conditions_; }
+  /// Returns the number of the innermost open block.
+  uint32_t innermost() const { return open_.back(); }
   /// Runs the function of a reduction in a block of its own.
   void in_combine(const std::function<void()>& body);
   bool combining() const { return combining_; }

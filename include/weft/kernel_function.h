@@ -15,6 +15,7 @@
 
 #include "weft/array.h"
 #include "weft/device.h"
+#include "weft/interop.h"
 #include "weft/kernel.h"
 #include "weft/kernel/debug.h"
 #include "weft/kernel_tuning.h"
@@ -62,14 +63,7 @@ struct RawExtent {
   int64_t value = 0;
 };
 
-/// A stream of the caller's: a CUstream (or cudaStream_t) of a GPU's primary context, null for its default stream. The
-/// CPU has none, and launches there run at once.
-struct RawStream {
-  /// The device of the stream and of all arrays.
-  Device device = Device::cpu;
-  /// The stream.
-  void* handle = nullptr;
-};
+using weft::RawStream;
 
 namespace detail {
 

@@ -14,6 +14,7 @@
 #include "weft/fft.h"
 #include "weft/graph_utils.h"
 #include "weft/indexing.h"
+#include "weft/interop.h"
 #include "weft/io.h"
 #include "weft/linalg.h"
 #include "weft/memory.h"

@@ -295,7 +295,7 @@ void see_former_owners(const Shared&... pointers) {
 bool arrays::sole_owner(const array& a, const graph::Storage& storage) {
   const graph::Value& value = *a.value_;
   if (a.value_.use_count() != 1 || value.node.use_count() != 1) return false;
-  if (storage.buffer.use_count() != 1 || storage.offset != 0) return false;
+  if (storage.buffer.use_count() != 1 || storage.offset != 0 || storage.buffer->is_borrowed()) return false;
   see_former_owners(a.value_, value.node, storage.buffer);
   return true;
 }

@@ -17,6 +17,14 @@ class Buffer {
       : data_(data), bytes_(bytes), release_(std::move(release)) {}
   /// Allocates on the device only; host memory is allocated when the host first reads.
   Buffer(Accelerator& device, size_t bytes);
+  /// Memory of others on a device (null: the host), which is given back by `release`.
+  struct Borrowed {
+    Accelerator* device;
+    void* data;
+    size_t bytes;
+    std::function<void(void*)> release;
+  };
+  explicit Buffer(Borrowed memory);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -30,6 +38,8 @@ class Buffer {
   /// Declares that work on `device` (null: the host) overwrites the contents: all other replicas become stale.
   void overwritten_on(Accelerator* device) const;
   size_t bytes() const { return bytes_; }
+  /// Returns whether the memory is that of others, which nobody overwrites.
+  bool is_borrowed() const { return borrowed_; }
 
  private:
   struct Replicas;
@@ -40,6 +50,7 @@ class Buffer {
   void* data_;
   size_t bytes_;
   std::function<void(void*)> release_;
+  bool borrowed_ = false;
   mutable std::atomic<Replicas*> replicas_ = nullptr;  // other replicas; null while the contents are on the host alone
 };
 using BufferRef = std::shared_ptr<Buffer>;

@@ -16,6 +16,7 @@ struct Buffer::Replicas {
     Accelerator* device;
     void* data;
     bool valid;
+    bool borrowed = false;
   };
   std::mutex mutex;
   BufferRef host;  // host memory of a buffer that was allocated on a device
@@ -67,9 +68,20 @@ Buffer::Buffer(Accelerator& device, size_t bytes) : data_(nullptr), bytes_(bytes
   replicas_ = replicas.release();
 }
 
+Buffer::Buffer(Borrowed memory)
+    : data_(memory.device ? nullptr : memory.data), bytes_(memory.bytes), release_(std::move(memory.release)),
+      borrowed_(true) {
+  if (!memory.device) return;
+  auto replicas = std::make_unique<Replicas>();
+  replicas->host_valid = false;
+  replicas->devices.push_back({memory.device, memory.data, true, true});
+  replicas_ = replicas.release();
+}
+
 Buffer::~Buffer() {
   if (Replicas* replicas = replicas_.load(std::memory_order_acquire)) {
-    for (const Replicas::Replica& p : replicas->devices) p.device->release(p.data, bytes_);
+    for (const Replicas::Replica& p : replicas->devices)
+      if (!p.borrowed) p.device->release(p.data, bytes_);
     delete replicas;
   }
   if (release_) release_(data_);

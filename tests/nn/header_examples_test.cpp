@@ -5,7 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <sstream>
+#include <vector>
 
 #include "weft/kernel_function.h"
 #include "weft/weft.h"
@@ -303,6 +305,15 @@ TEST_CASE("examples of kernels: launches with run-time extents") {
   rows.launch(stream, {{x, {n, 64}}, {y, {n, 64}}}, {{n, 1000}});  // the same code
   CHECK(made[999 * 64] == 2);
   CHECK(made[1000 * 64] == 0);
+}
+
+TEST_CASE("examples of memory of other libraries: interop.h") {
+  const auto owner = std::make_shared<std::vector<float>>(64 * 8, 1.0f);
+  const RawStream stream{Device::cpu, nullptr};
+  array x = borrow({.data = owner->data(), .shape = {64, 8}, .stream = stream, .release = [owner] {}});
+  const LentArray y = lend(exp(x), stream);  // what follows in the stream may read y.data()
+  CHECK(owner.use_count() == 2);
+  CHECK(static_cast<const float*>(y.data())[511] == doctest::Approx(std::exp(1.0f)));
 }
 
 TEST_CASE("examples of trees of parameters: module.h") {

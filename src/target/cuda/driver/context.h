@@ -54,6 +54,7 @@ class Context {
   /// Marks the begin or end of a capture. A captured kernel may start before the preceding one ends, except for the
   /// first, because anything may precede the graph.
   void set_capturing(bool on) { capturing_ = on, follows_ = false; }
+  bool is_capturing() const { return capturing_; }  // by set_capturing, without a call of the driver
   bool next_follows_a_kernel() { return capturing_ && std::exchange(follows_, true); }
   /// Returns the device's free memory and all of it, in bytes.
   void memory(size_t* free, size_t* total) const;

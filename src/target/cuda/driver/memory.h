@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/foreign.h"
 #include "runtime/peer.h"
 #include "runtime/staging.h"
 #include "target/cuda/driver/context.h"
@@ -49,7 +50,7 @@ class PinnedStaging {
   bool no_landing_ = false;  // the device had no memory for it
 };
 
-class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
+class CudaMemory final : public runtime::Accelerator, public runtime::Peer, public runtime::ForeignOrder {
  public:
   explicit CudaMemory(Context& context) : context_(context), clock_(context) {}
   std::string name() const override { return "cuda:" + std::to_string(context_.ordinal()); }
@@ -73,9 +74,16 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   size_t set_limit(size_t bytes) override;
   size_t set_cache_limit(size_t bytes) override;
   void clear_cache() override;
+  // foreign.cpp
+  void* entry() override;
+  void follow(void* stream) override;
+  void lead(void* stream) override;
+  std::function<void()> mark() override;
+  bool capturing() const override { return context_.is_capturing(); }
 
  private:
   PinnedStaging& staging();
+  EventHandle crossing();  // recorded where work passes between the device's stream and another one
   void* reuse(size_t bytes);
   bool over_limit(size_t bytes) const;
   void trim(size_t keep);  // frees cached blocks until at most `keep` bytes are left
@@ -84,6 +92,8 @@ class CudaMemory final : public runtime::Accelerator, public runtime::Peer {
   Context& context_;
   EventClock clock_;
   std::unique_ptr<PinnedStaging> staging_;  // made for the first copy
+  StreamHandle entry_ = nullptr;
+  EventHandle crossing_ = nullptr;
   mutable std::mutex mutex_;
   std::multimap<size_t, void*> free_;         // by size
   std::unordered_map<void*, size_t> blocks_;  // the bytes of every block

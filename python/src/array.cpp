@@ -313,14 +313,6 @@ void define_conversions(nb::class_<array>& c) {
   c.def(
       "__array_namespace__", [](const array&, nb::handle) { return nb::module_::import_("weft.core"); },
       nb::arg("api_version") = nb::none());
-  c.def(
-      "__dlpack__",
-      [](nb::handle self, nb::handle, nb::handle max_version, nb::handle device, std::optional<bool> copy) {
-        return to_dlpack(self, max_version, device, copy);
-      },
-      nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-      nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
-  c.def("__dlpack_device__", [](const array&) { return nb::make_tuple(1, 0); });
   c.def("__copy__", [](const array& a) { return a; });
   c.def(
       "__deepcopy__", [](const array& a, nb::handle) { return a; }, nb::arg("memo"));
@@ -397,6 +389,7 @@ nb::class_<array> define_array(nb::module_& m) {
       "Returns the axes in another order, reversed where none is named.");
   define_operators(c);
   define_conversions(c);
+  define_dlpack(c);
   define_indexing(m, c);
   define_methods(c);
   return c;

@@ -41,10 +41,10 @@ inline array& array_of(nb::handle object) { return *nb::inst_ptr<array>(object);
 /// Returns a dtype for the letters of a buffer's format ("<f", "?", "Zd"), or nothing.
 std::optional<Dtype> dtype_of_format(const char* format, size_t itemsize);
 
-/// Returns the array of a DLPack capsule's tensor, which it keeps alive: no copy where the layout allows it.
+/// Returns the array of the tensor of an object with `__dlpack__`, which it keeps alive: no copy unless `copy` says so.
 array from_dlpack(nb::handle object, std::optional<bool> copy);
-/// Returns a capsule with the array's data in row-major order.
-nb::object to_dlpack(nb::handle self, nb::handle max_version, nb::handle device, std::optional<bool> copy);
+/// Defines `__dlpack__` and `__dlpack_device__`.
+void define_dlpack(nb::class_<array>& c);
 
 /// An argument that is an array or a number. Lists are refused, as by MLX.
 class Operand {

@@ -170,6 +170,7 @@ void define_devices(nb::module_& m) {
   nb::module_ cuda = m.def_submodule("cuda", "NVIDIA's GPUs.");
   cuda.def(
       "is_available", [] { return is_available(Device::gpu); }, "Returns whether there is a GPU with its driver.");
+  define_cuda_streams(cuda);
   nb::module_ metal = m.def_submodule("metal", "Apple's GPUs, which Weft does not use; for programs that ask.");
   metal.def(
       "is_available", [] { return false; }, "Returns False.");

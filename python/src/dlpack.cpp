@@ -1,5 +1,5 @@
 // DLPack, the exchange format of tensors: https://dmlc.github.io/dlpack/latest/c_api.html
-#include "convert.h"
+#include "streams.h"
 
 #include "weft/ops.h"
 
@@ -36,7 +36,7 @@ struct DlVersioned {
   uint64_t flags;
   DlTensor tensor;
 };
-constexpr int32_t on_cpu = 1;
+constexpr int32_t on_cpu = 1, on_cuda = 2, on_cuda_host = 3, on_cuda_managed = 13;  // types of devices
 constexpr uint64_t copied = 2;  // the flag of a tensor that is a copy
 enum Code : uint8_t { signed_int, unsigned_int, floating, handle, bfloat, complex, boolean };
 
@@ -67,72 +67,99 @@ DlDtype dl_dtype(Dtype d) {
   throw std::invalid_argument(std::string("[dlpack] DLPack has no dtype ") + dtype_name(d) + "; convert with astype");
 }
 
-/// The memory of a tensor: the address of its first element, and how many elements its strides reach.
-array whole(const DlTensor& t, Dtype dtype, const std::function<void(void*)>& release) {
-  const Shape shape(t.shape, t.shape + t.ndim);
-  char* const first = static_cast<char*>(t.data) + t.byte_offset;
-  const Strides dense = row_major_strides(shape);
-  Strides strides = t.strides ? Strides(t.strides, t.strides + t.ndim) : dense;
-  int64_t low = 0, high = 0;
-  bool row_major = true;
-  for (size_t k = 0; k < shape.size(); ++k) {
-    const int64_t reach = strides[k] * (shape[k].bound() - 1);
-    (reach < 0 ? low : high) += reach;
-    row_major = row_major && (shape[k].bound() == 1 || strides[k] == dense[k]);
-  }
-  if (row_major || num_elements(shape) == 0) return array(first, shape, dtype, release);
-  const array memory(first + low * static_cast<int64_t>(dtype.size()), Shape{high - low + 1}, dtype, release);
-  return as_strided(memory, shape, strides, static_cast<size_t>(-low));
+/// Returns a dtype as DLPack says it; throws for one that Weft lacks.
+Dtype known_dtype(DlDtype d) {
+  const auto dtype = dtype_of(d);
+  if (!dtype) throw std::invalid_argument("[from_dlpack] a tensor of a dtype that Weft lacks");
+  return *dtype;
 }
 
-/// Returns an array of NumPy's complex128 numbers as complex64: their parts are an axis of their own.
-array narrowed(DlTensor t, const std::function<void(void*)>& release) {
-  std::vector<int64_t> shape(t.shape, t.shape + t.ndim), strides(shape.size());
-  for (size_t k = shape.size(), dense = 1; k-- > 0; dense *= static_cast<size_t>(shape[k]))
-    strides[k] = 2 * (t.strides ? t.strides[k] : static_cast<int64_t>(dense));
-  shape.push_back(2);
-  strides.push_back(1);
-  t.shape = shape.data(), t.strides = strides.data(), ++t.ndim;
-  return squeeze(view(astype(whole(t, float64, release), float32), complex64), -1);
+bool is_gpu(int type) { return type == on_cuda || type == on_cuda_managed; }
+
+Device device_of_dl(int type, int index) {
+  if (type == on_cpu || type == on_cuda_host) return Device::cpu;
+  if (is_gpu(type)) return {Device::gpu, index};
+  throw std::invalid_argument("[from_dlpack] a tensor in the memory of device type " + std::to_string(type) +
+                              "; copy it to the CPU first");
+}
+
+std::vector<int64_t> strides_of(const DlTensor& t) {
+  if (t.strides) return {t.strides, t.strides + t.ndim};
+  return row_major_strides(Shape(t.shape, t.shape + t.ndim));
+}
+
+/// The memory of a tensor, which others have written by what the stream holds.
+BorrowedMemory memory_of(const DlTensor& t, Dtype dtype, const RawStream& stream, std::function<void()> release) {
+  return {static_cast<char*>(t.data) + t.byte_offset,
+          Shape(t.shape, t.shape + t.ndim),
+          dtype,
+          strides_of(t),
+          stream,
+          std::move(release)};
+}
+
+array borrowed(BorrowedMemory memory) {
+  nb::gil_scoped_release released;
+  return borrow(std::move(memory));
+}
+
+/// Returns an array of complex128 numbers as complex64: their parts are an axis of their own.
+array narrowed(const DlTensor& t, const RawStream& stream, std::function<void()> release) {
+  BorrowedMemory memory = memory_of(t, float64, stream, std::move(release));
+  for (int64_t& stride : memory.strides) stride *= 2;
+  memory.shape.push_back(2);
+  memory.strides.push_back(1);
+  const Device device = stream.device;
+  return squeeze(view(astype(borrowed(std::move(memory)), float32, device), complex64, device), -1, device);
+}
+
+/// Tells a tensor's owner that it is no longer used. A thread without the interpreter's lock does not wait for it: it
+/// may hold a lock for which a thread with the interpreter's waits.
+template <class Managed>
+void let_go(Managed* m) {
+  if (!m->deleter || !Py_IsInitialized()) return;
+  if (PyGILState_Check()) return m->deleter(m);
+  const auto later = [](void* tensor) {
+    static_cast<Managed*>(tensor)->deleter(static_cast<Managed*>(tensor));
+    return 0;
+  };
+  if (Py_AddPendingCall(later, m) == 0) return;
+  nb::gil_scoped_acquire held;
+  m->deleter(m);
 }
 
 /// Makes the array of a capsule's tensor; the capsule's owner is told when the array's memory is no longer used.
 template <class Managed>
-array consume(nb::handle capsule, const char* name, const char* used) {
+array consume(nb::handle capsule, const char* name, const char* used, RawStream stream) {
   auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!m) throw nb::python_error();
   const DlTensor& t = m->tensor;
-  const auto dtype = dtype_of(t.dtype);
   const bool wide = t.dtype.code == complex && t.dtype.bits == 128 && t.dtype.lanes == 1;
-  if (!dtype && !wide) throw std::invalid_argument("[from_dlpack] a tensor of a dtype that Weft lacks");
-  if (t.device.type != on_cpu && t.device.type != 3)  // 3: pinned host memory
-    throw std::invalid_argument("[from_dlpack] a tensor in the memory of device type " + std::to_string(t.device.type) +
-                                "; copy it to the CPU first");
+  if (!wide) known_dtype(t.dtype);
+  const Device device = device_of_dl(t.device.type, t.device.index);
+  if (device != stream.device) stream = {device, nullptr};
   PyCapsule_SetName(capsule.ptr(), used);
-  const auto release = [m](void*) {
-    if (!m->deleter || !Py_IsInitialized()) return;
-    nb::gil_scoped_acquire held;
-    m->deleter(m);
-  };
-  return wide ? narrowed(t, release) : whole(t, *dtype, release);
+  const auto release = [m] { let_go(m); };
+  return wide ? narrowed(t, stream, release) : borrowed(memory_of(t, known_dtype(t.dtype), stream, release));
 }
 
 /// A tensor that an array's data are lent to.
 template <class Managed>
 struct Lent {
   Managed managed = {};
-  array held;
+  LentArray held;
   std::vector<int64_t> shape, strides;
 };
 
 template <class Managed>
-nb::object lend(const array& a, uint64_t flags, const char* name) {
-  auto* lent = new Lent<Managed>{{}, a, {}, row_major_strides(a.shape())};
+nb::object lend_tensor(const LentArray& a, uint64_t flags, const char* name) {
+  auto* lent = new Lent<Managed>{{}, a, {}, std::vector<int64_t>(a.strides().begin(), a.strides().end())};
   for (const Dim& n : a.shape()) lent->shape.push_back(n.bound());
+  const bool gpu = a.device().type == Device::gpu;
   DlTensor& t = lent->managed.tensor;
-  t = {const_cast<void*>(a.raw_data()),
-       {on_cpu, 0},
-       static_cast<int32_t>(a.ndim()),
+  t = {const_cast<void*>(a.data()),
+       {gpu ? on_cuda : on_cpu, a.device().index},
+       static_cast<int32_t>(lent->shape.size()),
        dl_dtype(a.dtype()),
        lent->shape.data(),
        lent->strides.data(),
@@ -149,36 +176,116 @@ nb::object lend(const array& a, uint64_t flags, const char* name) {
   }));
 }
 
+int64_t int_of(nb::handle number) { return nb::cast<int64_t>(nb::object(nb::int_(number))); }
+
+/// Returns the type and the index of the device of an object with `__dlpack__`.
+std::pair<int, int> dl_device_of(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack__")) throw nb::type_error("[from_dlpack] the object has no method __dlpack__");
+  if (!nb::hasattr(object, "__dlpack_device__")) return {on_cpu, 0};
+  const nb::object pair = object.attr("__dlpack_device__")();
+  return {static_cast<int>(int_of(nb::object(pair[0]))), static_cast<int>(int_of(nb::object(pair[1])))};
+}
+
+/// Asks for a capsule. The owner of a GPU's tensor makes the stream wait for its data; -1: it makes nobody wait.
+nb::object capsule_of(nb::handle object, std::optional<int64_t> stream) {
+  nb::dict options;
+  if (stream) options["stream"] = *stream;
+  try {
+    nb::dict versioned;
+    versioned.update(options);
+    versioned["max_version"] = nb::make_tuple(1, 0);
+    return object.attr("__dlpack__")(**versioned);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    return object.attr("__dlpack__")(**options);  // of before DLPack 1.0
+  }
+}
+
+/// Returns a stream as the protocol names it: it has no 0, and the default stream is 1.
+int64_t stream_number(void* handle) { return handle ? static_cast<int64_t>(reinterpret_cast<intptr_t>(handle)) : 1; }
+
+/// Returns the stream that a consumer names; nothing where it wants no order.
+std::optional<RawStream> consumer_stream(Device device, nb::handle stream) {
+  if (stream.is_none()) return RawStream{device, nullptr};
+  const int64_t number = int_of(stream);
+  if (number == 0)
+    throw std::invalid_argument("[dlpack] the stream 0 is ambiguous: 1 is the default stream, 2 that of each thread");
+  if (number < -1) throw std::invalid_argument("[dlpack] there is no stream " + std::to_string(number));
+  if (number == -1) return std::nullopt;
+  return RawStream{device, reinterpret_cast<void*>(static_cast<intptr_t>(number))};
+}
+
+Device device_asked_for(nb::handle device) {
+  const auto type = int_of(nb::object(device[0])), index = int_of(nb::object(device[1]));
+  const bool known = type == on_cpu ? index == 0 : type == on_cuda && is_available({Device::gpu, int(index)});
+  if (!known)
+    throw nb::buffer_error(("[dlpack] there is no device (" + std::to_string(type) + ", " + std::to_string(index) +
+                            ") here: arrays are lent in the memory of the CPU, (1, 0), or of a GPU, (2, index)")
+                               .c_str());
+  return type == on_cpu ? Device(Device::cpu) : Device(Device::gpu, static_cast<int>(index));
+}
+
+nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
+                     std::optional<bool> copy) {
+  array a = array_of(self);
+  dl_dtype(a.dtype());  // refuses what DLPack lacks
+  const Device own = device_of(a), target = device.is_none() ? own : device_asked_for(device);
+  if (target != own && copy == false)
+    throw nb::buffer_error("[dlpack] the array lies on another device, and copy is False");
+  const auto order = target.type == Device::gpu ? consumer_stream(target, stream) : std::nullopt;
+  const bool versioned = !max_version.is_none() && int_of(nb::object(max_version[0])) >= 1;
+  const uint64_t flags = copy.value_or(false) ? copied : 0;
+  const LentArray lent = [&] {
+    nb::gil_scoped_release released;
+    if (copy.value_or(false)) a = duplicate(a, target);
+    return order ? lend(a, *order) : lend(a, target);
+  }();
+  return versioned ? lend_tensor<DlVersioned>(lent, flags, "dltensor_versioned")
+                   : lend_tensor<DlManaged>(lent, 0, "dltensor");
+}
+
 }  // namespace
 
 array from_dlpack(nb::handle object, std::optional<bool> copy) {
-  if (!nb::hasattr(object, "__dlpack__")) throw nb::type_error("[from_dlpack] the object has no method __dlpack__");
-  nb::object capsule;
-  try {
-    capsule = object.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-    capsule = object.attr("__dlpack__")();  // of before DLPack 1.0
+  const auto [type, index] = dl_device_of(object);
+  RawStream stream;
+  if (is_gpu(type)) {
+    nb::gil_scoped_release released;
+    stream = borrowing_stream({Device::gpu, index});
   }
+  const nb::object capsule =
+      capsule_of(object, is_gpu(type) ? std::optional(stream_number(stream.handle)) : std::nullopt);
   const array a = PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")
-                      ? consume<DlVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned")
-                      : consume<DlManaged>(capsule, "dltensor", "used_dltensor");
+                      ? consume<DlVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned", stream)
+                      : consume<DlManaged>(capsule, "dltensor", "used_dltensor", stream);
   if (!copy.value_or(false)) return a;
-  return array::from_data(a.raw_data(), a.shape(), a.dtype());
+  nb::gil_scoped_release released;
+  return duplicate(a, device_of(a));
 }
 
-nb::object to_dlpack(nb::handle self, nb::handle max_version, nb::handle device, std::optional<bool> copy) {
-  if (!device.is_none() && !nb::make_tuple(on_cpu, 0).equal(device))
-    throw nb::buffer_error("[dlpack] arrays are lent as the CPU's memory");
-  array a = array_of(self);
-  {
-    nb::gil_scoped_release released;
-    a.eval();
-  }
-  if (copy.value_or(false)) a = array::from_data(a.raw_data(), a.shape(), a.dtype());
-  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1;
-  const uint64_t flags = copy.value_or(false) ? copied : 0;
-  return versioned ? lend<DlVersioned>(a, flags, "dltensor_versioned") : lend<DlManaged>(a, 0, "dltensor");
+RawTensor::RawTensor(nb::handle object) {
+  const auto [type, index] = dl_device_of(object);
+  device = device_of_dl(type, index);
+  capsule_ = capsule_of(object, is_gpu(type) ? std::optional<int64_t>(-1) : std::nullopt);
+  const bool versioned = PyCapsule_IsValid(capsule_.ptr(), "dltensor_versioned");
+  void* const managed = PyCapsule_GetPointer(capsule_.ptr(), versioned ? "dltensor_versioned" : "dltensor");
+  if (!managed) throw nb::python_error();
+  const DlTensor& t = versioned ? static_cast<DlVersioned*>(managed)->tensor : static_cast<DlManaged*>(managed)->tensor;
+  data = static_cast<char*>(t.data) + t.byte_offset;
+  dtype = known_dtype(t.dtype);
+  shape = Shape(t.shape, t.shape + t.ndim);
+  strides = strides_of(t);
+}
+
+void define_dlpack(nb::class_<array>& c) {
+  c.def("__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+        nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+        "Returns a capsule with the array's elements, in the memory of the device where they lie. What follows in "
+        "`stream`, of a GPU, waits for them; the host does not.");
+  c.def("__dlpack_device__", [](const array& a) {
+    const Device device = device_of(a);
+    return nb::make_tuple(device.type == Device::gpu ? on_cuda : on_cpu, device.index);
+  });
 }
 
 }  // namespace weft::python

@@ -57,6 +57,8 @@ NB_MODULE(core, m) {
   p::define_functions(m);
   p::define_transforms(m);
   p::define_files(m);
+  p::nb::module_ kernel = m.def_submodule("kernel", "Kernels on tiles: one function for CPUs and GPUs.");
+  p::define_kernel_language(kernel);
   p::nb::module_ distributed = m.def_submodule("distributed", "Collective operations on arrays of several processes.");
   p::define_distributed(distributed);
 }

@@ -16,6 +16,10 @@ void define_functions(nb::module_& m);
 void define_files(nb::module_& m);
 /// Defines kernels of users from CUDA C++ text.
 void define_kernels(nb::module_& fast);
+/// Defines streams of other libraries, as contexts.
+void define_cuda_streams(nb::module_& cuda);
+/// Defines the kernel language.
+void define_kernel_language(nb::module_& m);
 /// Defines groups of processes.
 void define_distributed(nb::module_& m);
 

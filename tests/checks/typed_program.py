@@ -6,6 +6,7 @@ from typing import Any, assert_type
 import weft.core as mx
 import weft.nn as nn
 import weft.optimizers as optim
+from weft.core import kernel as k
 from weft.utils import tree_flatten
 
 
@@ -43,4 +44,20 @@ assert_type(mx.split(a, 2), list[mx.array])
 assert_type(tree_flatten(model.parameters()), list[tuple[str, Any]])
 with mx.stream(mx.cpu):
     mx.eval(mx.random.normal((2, 3), dtype=mx.bfloat16), mx.fft.fft(a, norm="ortho"), model.parameters())
+
+
+@k.kernel(grid=lambda x, y: x.dim(0))
+def halved(x: k.In, y: k.Out, block: int = 16) -> None:
+    total = k.var(k.zeros(block))
+    for i in k.range(0, x.dim(0), block):
+        total += x[k.ds(i, block)].load() * 0.5
+    with k.when(k.program_id(0) > 0):
+        total.value = k.where(total > 0, total, 1.0)
+    assert_type(k.cdiv(7, 2), int)
+    assert_type(k.max(total, 0), k.Tile)
+    y[0:block] = total
+
+
+assert_type(halved.config(block=8), k.Kernel)
+halved.launch(a, stream=None)
 mx.fft.fft(a, norm="none")  # type: ignore[arg-type]

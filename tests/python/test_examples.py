@@ -8,7 +8,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
 
 
-@pytest.mark.parametrize("module, file", [("torch", "with_pytorch.py"), ("jax", "with_jax.py")])
+@pytest.mark.parametrize("module, file", [("torch", "with_pytorch.py"), ("torch", "kernel.py"), ("jax", "with_jax.py")])
 def test_examples_run(module, file, capsys):
     pytest.importorskip(module)
     runpy.run_path(str(EXAMPLES / file), run_name="__main__")

@@ -122,7 +122,7 @@ void realise_later(std::span<const graph::Value> values) {
 graph::Storage realise(const graph::Value& value) {
   if (!stored(value) && value.node->op() != graph::Op::constant && innermost && depends_on_trace(value)) {
     const graph::Value copy = graph::alias(value);
-    compiler::evaluate(std::span(&copy, 1));
+    compiler::evaluate(std::span(&copy, 1), compiler::Keep::nothing);
     innermost->keep(copy);
     const graph::Storage storage = storage_of(copy);
     return is_row_major(copy.shape(), storage.strides) ? storage : make_contiguous(copy, storage);

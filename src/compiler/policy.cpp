@@ -11,6 +11,7 @@ namespace {
 
 DigestedPolicy eager_form(Policy policy) {
   policy.tuning = std::min(policy.tuning, Tuning::cached);
+  policy.share_code = true;
   const Digest digest = policy.digest();
   return {std::move(policy), digest};
 }
@@ -38,9 +39,11 @@ std::string Policy::to_string() const {
   Hasher recorded;
   if (choices)
     for (const auto& [key, choice] : *choices) recorded.digest(key).text(choice);
-  return fmt::format("libraries={} tf32={} deterministic={} update_in_place={} memory_budget={} tuning={} choices={}",
-                     libraries, numerics.tf32, numerics.deterministic, update_in_place, budget,
-                     modes[static_cast<int>(tuning)], choices && !choices->empty() ? recorded.finish().hex() : "none");
+  return fmt::format(
+      "libraries={} tf32={} deterministic={} update_in_place={} share_code={} memory_budget={} tuning={} "
+      "choices={}",
+      libraries, numerics.tf32, numerics.deterministic, update_in_place, share_code, budget,
+      modes[static_cast<int>(tuning)], choices && !choices->empty() ? recorded.finish().hex() : "none");
 }
 
 Digest Policy::digest() const { return Hasher().text(to_string()).finish(); }

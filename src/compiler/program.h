@@ -30,6 +30,9 @@ struct Policy {
   bool libraries = true;        // library calls are candidates for dots and for regions that name one
   Numerics numerics{};          // which accuracy may be given up for speed
   bool update_in_place = true;  // state may be overwritten once its old value is no longer needed
+  // Kernels take lengths as arguments where others of their kind have been compiled for other lengths
+  // (program/share_code.h): for programs that may run once.
+  bool share_code = false;
   // Bytes for values that live between steps: if they would not fit, some are computed again.
   int64_t memory_budget = INT64_MAX;
   Tuning tuning = Tuning::off;
@@ -148,6 +151,9 @@ class Program {
   /// elsewhere: computing, or giving a device its work. Infinity where that is not known: control flow, routines
   /// without a cost model, calls that wait for the device, and before the first run, which may wait for code.
   virtual double host_seconds() const = 0;
+  /// Returns whether it has run code that it shares with other lengths (Policy::share_code) for so long that code of
+  /// its own pays.
+  virtual bool outgrown() const = 0;
   virtual const std::vector<const Symbol*>& symbols() const = 0;
   virtual const Stats& stats() const = 0;
   virtual const std::vector<StepInfo>& steps() const = 0;
@@ -175,6 +181,8 @@ std::shared_ptr<const Program> lookup(const Digest& key);
 /// Builds a program as `build` does, unless one for the same structural digest exists. Thread-safe.
 std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Target& target,
                                                const Policy& policy = default_policy());
+/// Builds a program again without shared code, for one that is outgrown, and returns it; it takes that one's place.
+std::shared_ptr<const Program> rebuild(const Source& source, target::Target& target, const Policy& policy);
 
 /// Returns the target of a device: the CPU for -1, else the CUDA device of that number.
 target::Target& target_of(int device);
@@ -204,10 +212,15 @@ class BuildRecord {
   BuildRecord* outer_;
 };
 
+/// What an evaluation stores besides the values that it was asked for. held: intermediate values that something outside
+/// of their graph refers to, an array mostly, unless they are cheap to compute again. nothing: their nodes stay as they
+/// are, for a transform that still needs the graph.
+enum class Keep : uint8_t { held, nothing };
+
 /// Computes pending values (eager evaluation) and materialises their nodes. Changes nothing if it throws.
-void evaluate(std::span<const graph::Value> values);
-/// Starts computing pending values and returns. The stream keeps an error for the next caller that waits; the values
-/// then stay pending.
+void evaluate(std::span<const graph::Value> values, Keep keep = Keep::held);
+/// Starts computing pending values, and what is held, and returns. The stream keeps an error for the next caller that
+/// waits; the values then stay pending.
 void evaluate_async(std::span<const graph::Value> values);
 
 }  // namespace weft::compiler

@@ -22,13 +22,13 @@ target::Target& target_of_stream(int stream) { return target_of(runtime::executo
 
 /// The lock is held while the Program is looked up or built, since the graph must not change meanwhile. It is not held
 /// while the Program runs.
-Pending collect_locked(Values values, int stream, Unbuilt unbuilt) {
+Pending collect_locked(Values values, int stream, Unbuilt unbuilt, Keep keep) {
   std::shared_lock lock(graph::structure());
-  return collect(values, target_of_stream(stream), unbuilt);
+  return collect(values, target_of_stream(stream), unbuilt, keep);
 }
 
 /// Computes the values of one segment by one Program. Another evaluation may have computed some of them already.
-void compute(Values values, int stream) { finish(collect_locked(values, stream, Unbuilt::build)); }
+void compute(Values values, int stream, Keep keep) { finish(collect_locked(values, stream, Unbuilt::build, keep)); }
 
 std::string described(Values wanted, int stream) {
   const graph::Node& node = *wanted[0].node;
@@ -50,6 +50,7 @@ auto with_description(Values wanted, int stream, Work work) {
 
 /// The segments of one evaluation, with an event for each: set when its values are ready, or with the error.
 struct Work {
+  Keep keep;
   std::vector<Segment> segments;
   std::vector<runtime::EventRef> events;
 };
@@ -61,8 +62,8 @@ void do_segment(const Work& work, size_t k, bool describe) {
   runtime::Event& event = *work.events[k];
   try {
     for (size_t before : after) work.events[before]->wait();
-    if (describe) with_description(wanted, stream, [&] { compute(wanted, stream); });
-    else compute(wanted, stream);
+    if (describe) with_description(wanted, stream, [&] { compute(wanted, stream, work.keep); });
+    else compute(wanted, stream, work.keep);
     event.set();
   } catch (...) {
     event.set(std::current_exception());
@@ -70,8 +71,9 @@ void do_segment(const Work& work, size_t k, bool describe) {
   }
 }
 
-std::shared_ptr<Work> work_for(Values values) {
+std::shared_ptr<Work> work_for(Values values, Keep keep) {
   auto work = std::make_shared<Work>();
+  work->keep = keep;
   std::shared_lock lock(graph::structure());
   work->segments = segments(values);
   for (size_t k = 0; k < work->segments.size(); ++k) work->events.push_back(std::make_shared<runtime::Event>());
@@ -87,8 +89,8 @@ void wait_for_device(int device) {
   if (device >= 0) target_of(device).device()->synchronize();
 }
 
-void evaluate_segments(Values values) {
-  const std::shared_ptr<Work> work = work_for(values);
+void evaluate_segments(Values values, Keep keep) {
+  const std::shared_ptr<Work> work = work_for(values, keep);
   if (work->segments.empty()) return;
   const size_t last = work->segments.size() - 1;
   for (size_t k = 0; k < last; ++k)
@@ -109,23 +111,23 @@ void evaluate_segments(Values values) {
 /// that is known to be less than of handing it over, nothing is left.
 runtime::Executor::Task start(Values values, int stream) {
   return with_description(values, stream, [&]() -> runtime::Executor::Task {
-    Pending pending = collect_locked(values, stream, Unbuilt::leave);
+    Pending pending = collect_locked(values, stream, Unbuilt::leave, Keep::held);
     if (pending.built() && is_brief(pending, target_of_stream(stream))) {
       finish(std::move(pending));
       return {};
     }
     return [wanted = graph::Values(values.begin(), values.end()), stream] {
-      with_description(wanted, stream, [&] { compute(wanted, stream); });
+      with_description(wanted, stream, [&] { compute(wanted, stream, Keep::held); });
     };
   });
 }
 
 }  // namespace
 
-void evaluate(std::span<const graph::Value> values) {
+void evaluate(std::span<const graph::Value> values, Keep keep) {
   const std::optional<int> stream = find_only_stream(values);
-  if (!stream) return evaluate_segments(values);
-  runtime::executor(*stream).run([&] { compute(values, *stream); });
+  if (!stream) return evaluate_segments(values, keep);
+  runtime::executor(*stream).run([&] { compute(values, *stream, keep); });
   wait_for_device(runtime::executor_device(*stream));
 }
 
@@ -134,10 +136,10 @@ void evaluate_async(std::span<const graph::Value> values) {
     runtime::Executor& executor = runtime::executor(*stream);
     if (executor.start_here([&] { return start(values, *stream); })) return;
     return executor.enqueue([wanted = graph::Values(values.begin(), values.end()), stream = *stream] {
-      with_description(wanted, stream, [&] { compute(wanted, stream); });
+      with_description(wanted, stream, [&] { compute(wanted, stream, Keep::held); });
     });
   }
-  const std::shared_ptr<Work> work = work_for(values);
+  const std::shared_ptr<Work> work = work_for(values, Keep::held);
   for (size_t k = 0; k < work->segments.size(); ++k)
     runtime::executor(work->segments[k].stream).enqueue([work, k] { do_segment(*work, k, true); });
 }

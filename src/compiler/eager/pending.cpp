@@ -9,6 +9,7 @@
 #include "base/flat_set.h"
 #include "base/half.h"
 #include "base/strided.h"
+#include "compiler/eager/held.h"
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/ir.h"
 #include "compiler/layout/view.h"
@@ -98,14 +99,29 @@ void find_nodes(std::span<const graph::Value> values, Pending& pending, FlatSet&
   }
 }
 
-/// Walks the graph of the nodes, and adds their Program's inputs.
-PendingGraph walk(Pending& pending, const FlatSet& wanted) {
+graph::Values outputs_of(std::span<const std::shared_ptr<graph::Node>> nodes) {
+  graph::Values outputs;
+  outputs.reserve(nodes.size());
+  for (const std::shared_ptr<graph::Node>& node : nodes)
+    for (int k = 0; k < node->outputs(); ++k) outputs.push_back({node, k});
+  return outputs;
+}
+
+/// Walks the graph of the nodes, and adds their Program's inputs, and nodes whose values are kept.
+PendingGraph walk(Pending& pending, FlatSet& wanted, Keep keep) {
   static const Strides none;
   PendingGraph graph;
-  graph.outputs.reserve(pending.nodes.size());
-  for (const std::shared_ptr<graph::Node>& node : pending.nodes)
-    for (int k = 0; k < node->outputs(); ++k) graph.outputs.push_back({node, k});
+  graph.outputs = outputs_of(pending.nodes);
   graph.order = graph::reachable(graph.outputs);
+  if (keep == Keep::held) {
+    const size_t asked = pending.nodes.size();
+    find_nodes(held_values(graph.order), pending, wanted);
+    const graph::Values kept = outputs_of(std::span(pending.nodes).subspan(asked));
+    if (!kept.empty()) {
+      graph.outputs.insert(graph.outputs.end(), kept.begin(), kept.end());
+      graph.order = graph::reachable(graph.outputs);
+    }
+  }
   if (std::any_of(graph.order.begin(), graph.order.end(),
                   [](const auto* node) { return (*node)->storage(0) && (*node)->outputs() > 1; })) {
     graph.outputs = split_leaves(graph.outputs, graph.order);
@@ -150,21 +166,22 @@ graph::Storage packed(const graph::Type& type, graph::Storage storage) {
 
 }  // namespace
 
-Pending collect(std::span<const graph::Value> values, target::Target& target, Unbuilt unbuilt) {
+Pending collect(std::span<const graph::Value> values, target::Target& target, Unbuilt unbuilt, Keep keep) {
   Pending pending;
   FlatSet wanted;
   find_nodes(values, pending, wanted);
   if (pending.nodes.empty()) return pending;
-  PendingGraph graph = walk(pending, wanted);
+  PendingGraph graph = walk(pending, wanted, keep);
   std::erase_if(graph.dependencies, [&](const graph::Value& v) { return wanted.contains(v.node.get()); });
   if (!graph.dependencies.empty()) {
     graph.dependencies.insert(graph.dependencies.end(), values.begin(), values.end());
-    return collect(graph.dependencies, target, unbuilt);
+    return collect(graph.dependencies, target, unbuilt, keep);
   }
   const DigestedPolicy& policy = eager_policy();
   pending.program = lookup(program_key(graph.digest(), target, policy.digest));
-  if (!pending.program && unbuilt == Unbuilt::build)
-    pending.program = lookup_or_build(graph.source(), target, policy.policy);
+  if (unbuilt == Unbuilt::leave) return pending;
+  if (!pending.program) pending.program = lookup_or_build(graph.source(), target, policy.policy);
+  else if (pending.program->outgrown()) pending.program = rebuild(graph.source(), target, policy.policy);
   return pending;
 }
 

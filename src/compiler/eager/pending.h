@@ -26,7 +26,7 @@ enum class Unbuilt : uint8_t { build, leave };
 
 /// Collects what must be computed for `values`: views at once, the rest with its Program. The caller holds
 /// graph::structure(), shared. Throws std::invalid_argument if a value is being traced.
-Pending collect(std::span<const graph::Value> values, target::Target& target, Unbuilt unbuilt);
+Pending collect(std::span<const graph::Value> values, target::Target& target, Unbuilt unbuilt, Keep keep = Keep::held);
 
 /// Runs the Program and materialises the nodes, except those that another evaluation has computed meanwhile.
 void finish(Pending pending);

@@ -51,6 +51,7 @@ class ComplexProgram : public Program {
   int input_of(size_t output) const override { return inner_->input_of(output); }
   bool recordable() const override { return inner_->recordable(); }
   double host_seconds() const override { return inner_->host_seconds(); }
+  bool outgrown() const override { return inner_->outgrown(); }
   const std::vector<const Symbol*>& symbols() const override { return inner_->symbols(); }
   const Stats& stats() const override { return inner_->stats(); }
   const std::vector<StepInfo>& steps() const override { return inner_->steps(); }

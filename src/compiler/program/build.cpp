@@ -20,6 +20,7 @@
 #include "compiler/plan/steps.h"
 #include "compiler/program/declined.h"
 #include "compiler/program/replay.h"
+#include "compiler/program/share_code.h"
 #include "compiler/program/step_times.h"
 #include "compiler/tune/steps.h"
 #include "runtime/buffer.h"
@@ -48,7 +49,7 @@ class CompiledProgram : public Program {
  public:
   /// `texts`: the groups may be asked for later.
   CompiledProgram(const Source& source, target::Target& target, const Policy& policy, bool texts)
-      : device_(target.device()), machine_(target.machine()) {
+      : shares_code_(policy.share_code), device_(target.device()), machine_(target.machine()) {
     const runtime::Span span("compiler", "build");
     Compilation made = run_passes({source, target, policy}, texts);
     ir_ = std::move(made.ir);
@@ -85,6 +86,7 @@ class CompiledProgram : public Program {
       return s.program ? s.program->recordable() : !s.call || s.call->recordable();
     });
   }
+  bool outgrown() const override { return runs_.load(std::memory_order_relaxed) >= most_runs_; }
   double host_seconds() const override { return ran_.load(std::memory_order_relaxed) ? host_seconds_ : INFINITY; }
   const std::vector<const Symbol*>& symbols() const override { return symbols_; }
   const Stats& stats() const override { return stats_; }
@@ -148,6 +150,7 @@ class CompiledProgram : public Program {
   std::vector<std::vector<size_t>> launches() const;
   void count();
   double predicted_host_seconds() const;
+  int64_t runs_until_outgrown() const;
   void check_inputs(size_t inputs, std::span<const int64_t> symbols) const;
   runtime::BufferRef make_arena() const;
   std::string print_plan() const;
@@ -161,7 +164,10 @@ class CompiledProgram : public Program {
   std::vector<StepInfo> infos_;
   std::vector<int> written_inputs_;
   std::vector<int> updated_input_;  // by output: the input in whose storage its next value lies, or -1
-  runtime::Accelerator* device_;    // whose memory it works on; null: the host's
+  const bool shares_code_;
+  int64_t most_runs_ = INT64_MAX;          // of shared code
+  mutable std::atomic<int64_t> runs_ = 0;  // counted where code is shared
+  runtime::Accelerator* device_;           // whose memory it works on; null: the host's
   const target::Machine machine_;
   std::vector<GraphSegment> graph_segments_;
   GraphCache* arena_ = nullptr;  // whose memory between the steps is, where any of them are captured
@@ -209,6 +215,7 @@ void CompiledProgram::begin(target::Target& target) {
 
 /// Starts the code of the kernels from `first` on.
 void CompiledProgram::begin_kernels(target::Target& target, size_t first) {
+  if (shares_code_ && share_code(steps_, first, target)) most_runs_ = runs_until_outgrown();
   const std::vector<std::vector<size_t>> of_all = launches();
   auto begun = target.begin(std::span(steps_.kernels).subspan(first), std::span(of_all).subspan(first));
   executables_.insert(executables_.end(), begun.begin(), begun.end());
@@ -315,6 +322,14 @@ double CompiledProgram::predicted_host_seconds() const {
   return seconds;
 }
 
+/// Code of a program's own pays once the runs have taken as long as compiling it does.
+int64_t CompiledProgram::runs_until_outgrown() const {
+  const double compiling = (device_ ? 0.1 : 0.01) * static_cast<double>(steps_.kernels.size());  // seconds
+  double seconds = 0;
+  for (const Prediction& step : predict(target::stated_rates(machine_))) seconds += step.seconds;
+  return static_cast<int64_t>(std::ceil(std::min(compiling / seconds, 1e9)));
+}
+
 void CompiledProgram::check_inputs(size_t inputs, std::span<const int64_t> symbols) const {
   if (inputs != ir_.inputs.size())
     throw_invalid("run", fmt::format("the program takes {} inputs, got {}", ir_.inputs.size(), inputs));
@@ -352,6 +367,7 @@ std::vector<Output> CompiledProgram::execute(std::span<const graph::Storage* con
   runner.swap(spare_arguments);
   if (timed) runner.keep_times();
   if (!ran_.load(std::memory_order_relaxed)) ran_ = true;
+  if (most_runs_ < INT64_MAX) ++runs_;
   ++runtime::counters().programs_run;
 
   for (size_t k = 0; k < results.size(); ++k) {

@@ -26,10 +26,13 @@ class Table {
     recent_.splice(recent_.begin(), recent_, it->second.second);
     return it->second.first;
   }
-  void insert(const Digest& key, std::shared_ptr<const Program> program) {
+  void insert(const Digest& key, std::shared_ptr<const Program> program, bool replace = false) {
     constexpr size_t limit = 4096;
     std::lock_guard lock(mutex_);
-    if (entries_.contains(key)) return;
+    if (const auto known = entries_.find(key); known != entries_.end()) {
+      if (replace) known->second.first = std::move(program);
+      return;
+    }
     recent_.push_front(key);
     entries_[key] = {std::move(program), recent_.begin()};
     if (entries_.size() <= limit) return;
@@ -147,6 +150,14 @@ std::shared_ptr<const Program> lookup_or_build(const Source& source, target::Tar
   if (auto program = lookup(key)) return program;
   auto program = build(source, target, policy);
   table().insert(key, program);
+  return program;
+}
+
+std::shared_ptr<const Program> rebuild(const Source& source, target::Target& target, const Policy& policy) {
+  Policy own = policy;
+  own.share_code = false;
+  auto program = build(source, target, own);
+  table().insert(program_key(digest(source), target, policy.digest()), program, true);
   return program;
 }
 

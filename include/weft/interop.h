@@ -98,6 +98,9 @@ class WEFT_API RawStreamContext {
   ~RawStreamContext();
   RawStreamContext(const RawStreamContext&) = delete;
   RawStreamContext& operator=(const RawStreamContext&) = delete;
+  /// Ends it before its destructor does, which throws nothing. Throws the first error of work that was begun, and
+  /// std::runtime_error where the stream is being captured.
+  void close();
 
  private:
   struct State;

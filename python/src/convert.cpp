@@ -241,8 +241,12 @@ array to_array(nb::handle h, std::optional<Dtype> dtype) {
   if (is_list(h)) return from_list(h, dtype);
   for (const char* method : {"__weft_array__", "__mlx_array__"})
     if (nb::hasattr(h, method)) return to_array(h.attr(method)(), dtype);
-  if (auto halves = from_ml_dtypes(h, dtype)) return *halves;
-  if (PyObject_CheckBuffer(h.ptr())) return from_buffer(h, dtype);
+  try {
+    if (auto halves = from_ml_dtypes(h, dtype)) return *halves;
+    if (PyObject_CheckBuffer(h.ptr())) return from_buffer(h, dtype);
+  } catch (nb::python_error& error) {  // JAX's arrays of a GPU have a buffer that is none
+    if (!error.matches(PyExc_BufferError) || !nb::hasattr(h, "__dlpack__")) throw;
+  }
   if (nb::hasattr(h, "__dlpack__")) {
     const array a = from_dlpack(h, true);
     return astype(a, dtype.value_or(usual_dtype(a.dtype())));

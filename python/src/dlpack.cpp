@@ -1,6 +1,7 @@
 // DLPack, the exchange format of tensors: https://dmlc.github.io/dlpack/latest/c_api.html
-#include "streams.h"
+#include <utility>
 
+#include "streams.h"
 #include "weft/ops.h"
 
 namespace weft::python {
@@ -35,6 +36,16 @@ struct DlVersioned {
   void (*deleter)(DlVersioned*);
   uint64_t flags;
   DlTensor tensor;
+};
+/// What a library offers other programs in C: its class has it in `__dlpack_c_exchange_api__`.
+struct DlExchange {
+  uint32_t major, minor;
+  void* older;
+  int (*allocate)(DlTensor*, DlVersioned**, void*, void (*)(void*, const char*, const char*));
+  int (*take)(void* object, DlVersioned** tensor);
+  int (*make)(DlVersioned* tensor, void** object);
+  int (*look)(void* object, DlTensor* tensor);  // may be null; the tensor is the object's
+  int (*stream)(int32_t device_type, int32_t device_index, void** stream);
 };
 constexpr int32_t on_cpu = 1, on_cuda = 2, on_cuda_host = 3, on_cuda_managed = 13;  // types of devices
 constexpr uint64_t copied = 2;  // the flag of a tensor that is a copy
@@ -139,8 +150,16 @@ array consume(nb::handle capsule, const char* name, const char* used, RawStream 
   const Device device = device_of_dl(t.device.type, t.device.index);
   if (device != stream.device) stream = {device, nullptr};
   PyCapsule_SetName(capsule.ptr(), used);
-  const auto release = [m] { let_go(m); };
-  return wide ? narrowed(t, stream, release) : borrowed(memory_of(t, known_dtype(t.dtype), stream, release));
+  const auto owner = std::make_shared<Managed*>(m);
+  const auto release = [owner] {
+    if (Managed* const tensor = std::exchange(*owner, nullptr)) let_go(tensor);
+  };
+  try {
+    return wide ? narrowed(t, stream, release) : borrowed(memory_of(t, known_dtype(t.dtype), stream, release));
+  } catch (...) {  // whose memory was not taken
+    release();
+    throw;
+  }
 }
 
 /// A tensor that an array's data are lent to.
@@ -263,14 +282,44 @@ array from_dlpack(nb::handle object, std::optional<bool> copy) {
   return duplicate(a, device_of(a));
 }
 
+namespace {
+
+/// Returns the C functions of an object's class; null where it has none that are known.
+const DlExchange* exchange_of(nb::handle object) {
+  constexpr const char* attribute = "__dlpack_c_exchange_api__";
+  const nb::handle type = object.type();
+  if (!nb::hasattr(type, attribute)) return nullptr;
+  const nb::object capsule = type.attr(attribute);
+  const auto* const found = static_cast<const DlExchange*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (!found) PyErr_Clear();
+  return found && found->major == 1 && found->look ? found : nullptr;
+}
+
+}  // namespace
+
 RawTensor::RawTensor(nb::handle object) {
+  if (const DlExchange* const exchange = exchange_of(object)) {
+    DlTensor t = {};
+    if (exchange->look(object.ptr(), &t) != 0) throw nb::python_error();
+    void* current = nullptr;
+    if (is_gpu(t.device.type)) {
+      if (exchange->stream(t.device.type, t.device.index, &current) != 0) throw nb::python_error();
+      stream = current;
+    }
+    take(&t);
+    return;
+  }
   const auto [type, index] = dl_device_of(object);
-  device = device_of_dl(type, index);
   capsule_ = capsule_of(object, is_gpu(type) ? std::optional<int64_t>(-1) : std::nullopt);
   const bool versioned = PyCapsule_IsValid(capsule_.ptr(), "dltensor_versioned");
   void* const managed = PyCapsule_GetPointer(capsule_.ptr(), versioned ? "dltensor_versioned" : "dltensor");
   if (!managed) throw nb::python_error();
-  const DlTensor& t = versioned ? static_cast<DlVersioned*>(managed)->tensor : static_cast<DlManaged*>(managed)->tensor;
+  take(versioned ? &static_cast<DlVersioned*>(managed)->tensor : &static_cast<DlManaged*>(managed)->tensor);
+}
+
+void RawTensor::take(const void* tensor) {
+  const auto& t = *static_cast<const DlTensor*>(tensor);
+  device = device_of_dl(t.device.type, t.device.index);
   data = static_cast<char*>(t.data) + t.byte_offset;
   dtype = known_dtype(t.dtype);
   shape = Shape(t.shape, t.shape + t.ndim);

@@ -1,9 +1,7 @@
 // Arrays of kernels in Python: views, slices, and what loads, stores and updates elements.
-#include <algorithm>
 #include <array>
 
 #include "kernel_language.h"
-#include "weft/kernel/erased_async.h"
 
 namespace weft::python::kernels {
 
@@ -55,31 +53,12 @@ Part part_of(const Ref& r, nb::handle key, Line at) {
 }
 
 k::Cache cache_of(const std::string& name, Line at) {
-  if (name == "usual") return k::Cache::usual;
-  if (name == "streaming") return k::Cache::streaming;
-  refuse(at, "the cache is \"usual\" or \"streaming\", not \"" + name + "\"");
+  constexpr const char* caches[] = {"usual", "streaming"};
+  return static_cast<k::Cache>(choice_of(caches, name, "cache", at));
 }
 
 k::Access access_of(nb::handle mask, nb::handle other, const std::string& cache, Line at) {
   return {.mask = mask.is_none() ? Any() : tile_of(mask, at), .other = scalar_of(other), .cache = cache_of(cache, at)};
-}
-
-std::vector<Any> positions_of(const nb::args& positions, Line at) {
-  std::vector<Any> out;
-  for (const nb::handle p : positions) out.push_back(index_of(p, at));
-  return out;
-}
-
-k::Ordering ordering_of(const std::string& order, const std::string& scope, Line at) {
-  constexpr std::array orders{"relaxed", "acquire", "release", "acq_rel"};
-  constexpr std::array scopes{"block", "cluster", "device", "system"};
-  const auto number = [&](const auto& names, const std::string& name, const char* what) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) refuse(at, std::string("there is no ") + what + " \"" + name + "\"");
-    return static_cast<uint8_t>(found - names.begin());
-  };
-  return {static_cast<k::MemoryOrder>(number(orders, order, "memory order")),
-          static_cast<k::MemoryScope>(number(scopes, scope, "memory scope"))};
 }
 
 void define_slices(nb::module_& m) {
@@ -260,13 +239,6 @@ void define_elements(nb::module_& m) {
       nb::sig("def prefetch(x: Slice) -> None"), "Says that a slice is read soon: a hint, which changes no result.");
 }
 
-k::SharedLayout layout_of(const std::string& name, Line at) {
-  constexpr std::array layouts{"row_major", "padded", "swizzle32", "swizzle64", "swizzle128"};
-  const auto found = std::find(layouts.begin(), layouts.end(), name);
-  if (found == layouts.end()) refuse(at, "there is no layout \"" + name + "\" of shared memory");
-  return static_cast<k::SharedLayout>(found - layouts.begin());
-}
-
 void define_buffers(nb::module_& m) {
   m.def(
       "scratch",
@@ -274,31 +246,31 @@ void define_buffers(nb::module_& m) {
         return Ref{k::scratch(dtype.value_or(float32), extents_of(shape), here())};
       },
       nb::arg("shape"), nb::arg("dtype") = nb::none(), "Returns memory of the program, not initialised (float32).");
-  m.def(
-      "shared",
-      [](const Lengths& shape, const std::optional<Dtype>& dtype, const std::string& layout) {
-        const Line at = here();
-        return Ref{k::shared(dtype.value_or(float32), extents_of(shape), layout_of(layout, at), at)};
-      },
-      nb::arg("shape"), nb::arg("dtype") = nb::none(), nb::arg("layout") = "row_major",
-      "Returns memory that the threads of a program share, not initialised (float32). layout: row_major, padded, "
-      "swizzle32, swizzle64, swizzle128.");
-  m.def(
-      "copy_async",
-      [](const Part& to, const Part& from, nb::handle other) {
-        k::copy_async(to.ref, to.spans, from.ref, from.spans, scalar_of(other), {}, {}, here());
-      },
-      nb::arg("to"), nb::arg("x"), nb::arg("other") = 0,
-      nb::sig("def copy_async(to: Slice, x: Slice, other: float = 0) -> None"),
-      "Copies a slice of an array into one of shared memory, at any time before the wait for it.");
-  m.def(
-      "commit_copies", [] { k::commit_copies(here()); }, "Makes a group of the copies since the last one.");
-  m.def(
-      "wait_copies", [](int64_t left) { k::wait_copies(left, here()); }, nb::arg("left") = 0,
-      "Waits until all groups of copies but the last `left` ones are done.");
 }
 
 }  // namespace
+
+std::vector<Any> positions_of(const nb::args& positions, Line at) {
+  std::vector<Any> out;
+  for (const nb::handle p : positions) out.push_back(index_of(p, at));
+  return out;
+}
+
+uint8_t choice_of(std::span<const char* const> names, const std::string& name, const char* what, Line at) {
+  std::string known;
+  for (size_t n = 0; n < names.size(); ++n) {
+    if (name == names[n]) return static_cast<uint8_t>(n);
+    known += std::string(n > 0 ? ", " : "") + names[n];
+  }
+  refuse(at, std::string("there is no ") + what + " \"" + name + "\": it is one of " + known);
+}
+
+k::Ordering ordering_of(const std::string& order, const std::string& scope, Line at) {
+  constexpr const char* orders[] = {"relaxed", "acquire", "release", "acq_rel"};
+  constexpr const char* scopes[] = {"block", "cluster", "device", "system"};
+  return {static_cast<k::MemoryOrder>(choice_of(orders, order, "memory order", at)),
+          static_cast<k::MemoryScope>(choice_of(scopes, scope, "memory scope", at))};
+}
 
 void define_arrays(nb::module_& m) {
   define_slices(m);

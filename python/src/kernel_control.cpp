@@ -4,7 +4,6 @@
 
 #include "kernel_language.h"
 #include "weft/kernel.h"
-#include "weft/kernel/erased_async.h"
 #include "weft/kernel/lanes.h"
 
 namespace weft::python::kernels {
@@ -214,8 +213,6 @@ void define_checks(nb::module_& m) {
               "Tile"),
       "Computes a function of groups of lanes along the last axis: shuffle, shuffle_up, shuffle_down, shuffle_xor "
       "(`other`: lanes); all, any, uniform, ballot; match_any, match_all; reduce, scan, scan_exclusive by `op`.");
-  m.def(
-      "grid_barrier", [] { k::grid_barrier(here()); }, "Waits until all programs of the launch have come here.");
 }
 
 }  // namespace

@@ -291,11 +291,11 @@ class Kernel {
     }
     RawStream into{held.empty() ? Device(Device::cpu) : held[0].device};
     if (into.device.type == Device::gpu) {
-      if (stream.is_none())
-        source_->refuse_call("launch: name the stream of a GPU, such as torch.cuda.current_stream()");
-      into.handle = stream_handle(stream);
+      if (stream.is_none() && !held[0].stream)
+        source_->refuse_call("launch: name the stream of a GPU, such as cupy.cuda.get_current_stream()");
+      into.handle = stream.is_none() ? *held[0].stream : stream_handle(stream);
     }
-    const AnyConfig config = first_config();
+    const AnyConfig& config = first_config();
     const Traced& kernel = of_types(types);
     const Line at = here();
     nb::gil_scoped_release released;
@@ -311,7 +311,11 @@ class Kernel {
   }
 
  private:
-  AnyConfig first_config() const { return any_config(*source_, configs_.empty() ? Config{} : configs_[0]); }
+  /// Returns the configuration of calls without a choice.
+  const AnyConfig& first_config() {
+    if (!first_) first_ = any_config(*source_, configs_.empty() ? Config{} : configs_[0]);
+    return *first_;
+  }
 
   Traced traced(const std::vector<array>& inputs) {
     const auto given = static_cast<size_t>(std::count_if(source_->arrays.begin(), source_->arrays.end(),
@@ -348,7 +352,8 @@ class Kernel {
   }
 
   std::unique_ptr<Source> source_;
-  std::vector<Config> configs_;  // the first one is that of calls without a choice
+  std::vector<Config> configs_;
+  std::optional<AnyConfig> first_;  // of them, once it is asked for
   size_t rank_ = 0;
   std::string rule_;
   std::map<std::vector<int>, Traced> traced_;
@@ -427,7 +432,9 @@ void define_kernel(nb::module_& m) {
           nb::arg("tensors"), nb::kw_only(), nb::arg("stream") = nb::none(),
           nb::sig("def launch(self, *tensors: Any, stream: Any = None) -> None"),
           "Launches the kernel on tensors of another library, one for each parameter, into a stream of its (an int or "
-          "a stream of PyTorch or CuPy), and does not wait for it. On the CPU it runs at once.")
+          "a stream of PyTorch or CuPy; PyTorch's tensors name its current one), and does not wait for it. On the CPU "
+          "it "
+          "runs at once.")
       .def(
           "config", [](const Kernel& f, const nb::kwargs& values) { return f.with_configs({config_of(values)}, 0); },
           nb::arg("values"), nb::sig("def config(self, **values: Any) -> Kernel"),
@@ -477,6 +484,7 @@ void define_kernel_language(nb::module_& m) {
   kernels::define_tile_functions(m);
   kernels::define_arrays(m);
   kernels::define_control(m);
+  kernels::define_asynchronous(m);
   kernels::define_kernel(m);
 }
 

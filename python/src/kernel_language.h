@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,15 @@ nb::object tiles(const std::vector<Any>& values);
 /// Returns the tiles in a Python object: None, a Value, or a sequence of Values.
 std::vector<Any> tiles_in(nb::handle object, Line at);
 
+/// Returns positions along the axes of an array: ints, and integer tiles.
+std::vector<Any> positions_of(const nb::args& positions, Line at);
+/// Returns the number of a name among those that there are. Throws ValueError, which lists them.
+uint8_t choice_of(std::span<const char* const> names, const std::string& name, const char* what, Line at);
+/// Returns how an atomic operation is ordered.
+k::Ordering ordering_of(const std::string& order, const std::string& scope, Line at);
+/// Returns what a product of float32 may lose: "exact", "tf32", "tf32x3".
+k::Precision precision_of(const std::string& name, Line at);
+
 /// Defines values, their operators and functions.
 void define_values(nb::module_& m);
 /// Defines functions of tiles: reductions, movement, products, random numbers.
@@ -85,6 +95,8 @@ void define_tile_functions(nb::module_& m);
 void define_arrays(nb::module_& m);
 /// Defines control flow, grids and programs.
 void define_control(nb::module_& m);
+/// Defines the explicit level: shared memory, asynchronous copies and products, barriers, roles, clusters.
+void define_asynchronous(nb::module_& m);
 /// Defines kernels as functions of arrays.
 void define_kernel(nb::module_& m);
 

@@ -243,13 +243,6 @@ void define_movement(nb::module_& m) {
       "Joins tiles along an axis.");
 }
 
-k::Precision precision_of(const std::string& name, Line at) {
-  if (name == "exact") return k::Precision::exact;
-  if (name == "tf32") return k::Precision::tf32;
-  if (name == "tf32x3") return k::Precision::tf32x3;
-  refuse(at, "dot: the precision is \"exact\", \"tf32\" or \"tf32x3\", not \"" + name + "\"");
-}
-
 // The typed functions are over handles that know nothing but dtype and rank, which they do not look at here.
 using Seed = k::Tile<k::i64, 0>;
 using Counter = k::Tile<k::i64, 1>;
@@ -296,6 +289,11 @@ void define_products_and_random(nb::module_& m) {
 }
 
 }  // namespace
+
+k::Precision precision_of(const std::string& name, Line at) {
+  constexpr const char* precisions[] = {"exact", "tf32", "tf32x3"};
+  return static_cast<k::Precision>(choice_of(precisions, name, "precision", at));
+}
 
 void define_tile_functions(nb::module_& m) {
   define_making(m);

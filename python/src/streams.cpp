@@ -43,7 +43,9 @@ class StreamOfOthers {
   }
   void exit() {
     nb::gil_scoped_release released;
+    const std::shared_ptr<RawStreamContext> context = std::move(open_.back());
     open_.pop_back();
+    context->close();
   }
 
  private:

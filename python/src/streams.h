@@ -19,8 +19,11 @@ class RawTensor {
   Dtype dtype = float32;
   Shape shape;
   std::vector<int64_t> strides;
+  /// The stream of a GPU in which its library works now, where the library says so.
+  std::optional<void*> stream;
 
  private:
+  void take(const void* tensor);
   nb::object capsule_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 #include "array/host.h"
 #include "array/op_support.h"
@@ -204,12 +205,28 @@ RawStreamContext::RawStreamContext(const RawStream& stream) {
 }
 
 RawStreamContext::~RawStreamContext() {
-  raw_contexts.pop_back();
-  if (!state_->device) return;
   try {
-    runtime::foreign_order(*state_->device).lead(state_->stream.handle);
-  } catch (const std::exception&) {  // the stream is captured since: its graph does not wait for what came before
+    close();
+  } catch (const std::exception&) {  // of work whose arrays stay pending; or the stream is captured since
   }
+}
+
+void RawStreamContext::close() {
+  const std::unique_ptr<State> state = std::move(state_);
+  if (!state) return;
+  raw_contexts.pop_back();
+  if (!state->device) return;
+  std::exception_ptr error;
+  for (int k = 0; k < runtime::num_executors(); ++k) {  // what is begun may still be with the streams' threads
+    if (runtime::executor_device(k) != state->stream.device.index) continue;
+    try {
+      runtime::executor(k).wait();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  runtime::foreign_order(*state->device).lead(state->stream.handle);
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 """Arrays as Python objects: construction, dtypes, conversions, printing, pickling, exchange with other libraries."""
 
 import copy
+import ctypes
 import math
 import pickle
 
@@ -337,8 +338,9 @@ def test_numpy_functions_take_arrays():
 def test_dlpack_both_ways_with_numpy(dtype):
     values = draw(dtype, (3, 4))
     x = device_array(values, dtype)
-    if x.__dlpack_device__()[0] == 1:  # in the host's memory, the only one that NumPy takes
-        assert np.array_equal(np.from_dlpack(x), values) and np.array_equal(np.from_dlpack(x.T), values.T)
+    for a, expected in ((x, values), (x.T, values.T)):
+        if a.__dlpack_device__()[0] == 1:  # in the host's memory, the only one that NumPy takes
+            assert np.array_equal(np.from_dlpack(a), expected)
     if dtype != "float64":
         assert_equal(mx.from_dlpack(values), values, dtype)
         assert_equal(mx.from_dlpack(values.T), values.T, dtype)
@@ -348,6 +350,83 @@ def test_dlpack_both_ways_with_numpy(dtype):
 def test_from_dlpack_refuses_other_objects():
     with pytest.raises(TypeError):
         mx.from_dlpack(5)
+
+
+class Tensor:
+    """A tensor of one axis that is made by hand, and counts how often it is given back."""
+
+    def __init__(self, data, length, code=2, bits=32, device=(1, 0)):
+        self.released, self.device = 0, device
+        self.shape = (ctypes.c_int64 * 1)(length)
+        deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+        class Managed(ctypes.Structure):
+            _fields_ = [
+                ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
+                ("context", ctypes.c_void_p), ("deleter", deleter),
+            ]
+
+        def release(_):
+            self.released += 1
+
+        self.release = deleter(release)
+        shape = ctypes.addressof(self.shape)
+        where = (ctypes.c_int32 * 2)(*device)
+        self.managed = Managed(data, where, 1, code, bits, 1, shape, None, 0, None, self.release)
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self):  # of before DLPack 1.0
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.managed), b"dltensor", None)
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX takes other tensors")
+def test_tensors_are_given_back_once():
+    values = (ctypes.c_float * 3)(1, 2, 3)
+    good = Tensor(ctypes.addressof(values), 3)
+    x = mx.from_dlpack(good)
+    assert x.tolist() == [1, 2, 3] and good.released == 0
+    del x
+    assert good.released == 1
+    empty = Tensor(None, 0)
+    assert mx.from_dlpack(empty).shape == (0,) and empty.released == 1
+    odd = Tensor(ctypes.addressof(values) + 1, 2)  # not aligned: copied
+    assert mx.from_dlpack(odd).shape == (2,) and odd.released == 1
+    missing = Tensor(None, 3)
+    with pytest.raises(ValueError, match="its pointer is null"):
+        mx.from_dlpack(missing)
+    assert missing.released == 1
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX takes other tensors")
+def test_tensors_that_are_refused_stay_their_owners():
+    values = (ctypes.c_float * 3)(1, 2, 3)
+    for wrong, words in [({"code": 7}, "dtype that Weft lacks"), ({"device": (8, 0)}, "device type 8")]:
+        tensor = Tensor(ctypes.addressof(values), 3, **wrong)
+        with pytest.raises(ValueError, match=words):
+            mx.from_dlpack(tensor)
+        assert tensor.released == 0  # its capsule still has it
+    if not mx.cuda.is_available():
+        with pytest.raises(ValueError, match="no GPU"):
+            mx.from_dlpack(Tensor(ctypes.addressof(values), 3, device=(2, 0)))
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX takes other tensors")
+def test_dlpack_on_the_cpu_by_the_protocol():
+    x = mx.arange(4.0, stream=mx.cpu)
+    assert x.__dlpack_device__() == (1, 0)
+    assert np.from_dlpack(x).tolist() == [0, 1, 2, 3]
+    x.__dlpack__(stream=None, max_version=(1, 1), dl_device=(1, 0), copy=False)
+    for device in [(1, 1), (8, 0), (2, 99)]:
+        with pytest.raises(BufferError, match="no device"):
+            x.__dlpack__(dl_device=device)
+    with pytest.raises(ValueError, match="float8"):
+        x.astype(mx.float8_e4m3).__dlpack__()
 
 
 def test_torch():

@@ -465,6 +465,21 @@ def test_launches_on_tensors_of_others():
         softmax.launch(x, np.lib.stride_tricks.as_strided(y, (6, 10), (0, 4)))
 
 
+def test_launches_on_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    x, y = torch.randn(6, 10), torch.zeros(10, 6)
+    softmax.launch(x, y.T)
+    torch.testing.assert_close(y.T, torch.softmax(x, -1))
+    odd = torch.zeros(20, 6, dtype=torch.float64)[3:13:2, 1:4]
+    softmax.launch(torch.ones(5, 3, dtype=torch.float64), odd)
+    assert torch.all(odd == 1 / 3)
+    with pytest.raises(ValueError, match="dtype that Weft lacks"):
+        softmax.launch(x.to(torch.complex128), y)
+    needs_gradient = torch.ones(2, 2, requires_grad=True)
+    softmax.launch(needs_gradient.detach(), y[:2, :2])
+    assert torch.all(y[:2, :2] == 0.5)
+
+
 def test_kernels_are_collected():
     import gc
     import weakref

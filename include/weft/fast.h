@@ -22,6 +22,14 @@ WEFT_API array layer_norm(const array& x, const std::optional<array>& weight, co
 /// Statistics are float32 at least; the result has x's shape and the promoted dtype of both. Throws
 /// std::invalid_argument unless that is floating.
 WEFT_API array rms_norm(const array& x, const std::optional<array>& weight, float eps, StreamOrDevice s = {});
+/// Returns {y, mean, variance} with y = (x - mean) / √(variance + eps) · weight + bias and statistics over `axes`: the
+/// core of batch, group and instance norms, in one region with a derivative of its own. Mean and (biased) variance have
+/// x's shape with the axes at 1, in float32 at least; weight and bias, where given, broadcast to that shape. y has x's
+/// shape and dtype. Throws std::invalid_argument unless x is floating and has elements along the axes. MLX has no such
+/// function.
+WEFT_API std::vector<array> standardize(const array& x, const std::vector<int>& axes,
+                                        const std::optional<array>& weight, const std::optional<array>& bias, float eps,
+                                        StreamOrDevice s = {});
 /// Returns softmax(scale · q kᵀ + mask) v [B, H, Tq, D] for q [B, H, Tq, D], k [B, G, Tk, D] and v [B, G, Tk, Dv], H a
 /// multiple of G, in their promoted dtype. mask_mode is "", "causal" or "array"; the mask is bool (false hides) or
 /// additive and broadcasts to [B, H, Tq, Tk]. `sinks` [H] are logits in the denominator of every row of their head, and

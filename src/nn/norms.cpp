@@ -2,7 +2,6 @@
 #include "weft/nn/norms.h"
 
 #include "array/op_support.h"
-#include "graph/regions/composites.h"
 #include "nn/support.h"
 #include "weft/fast.h"
 #include "weft/nn/init.h"
@@ -10,17 +9,6 @@
 namespace weft::nn {
 
 namespace {
-
-struct Standardised {
-  array y, mean, var;
-};
-
-Standardised standardised(const array& x, std::vector<int64_t> axes, const std::optional<array>& weight,
-                          const std::optional<array>& bias, float eps) {
-  const auto given = [](const std::optional<array>& a) { return a ? a->value() : graph::Value{}; };
-  const auto out = graph::standardise(x.value(), std::move(axes), given(weight), given(bias), static_cast<double>(eps));
-  return {array(out[0]), array(out[1]), array(out[2])};
-}
 
 array affine(array y, const std::optional<Parameter>& weight, const std::optional<Parameter>& bias) {
   if (weight) y = y * astype(*weight, y.dtype());
@@ -84,9 +72,9 @@ array InstanceNorm::operator()(const array& x) const {
   if (x.ndim() < 3)
     throw_invalid("InstanceNorm",
                   "the input must be [batch, …, channels] with axes between; its shape is " + to_string(x.shape()));
-  std::vector<int64_t> axes;
-  for (size_t k = 1; k + 1 < x.ndim(); ++k) axes.push_back(static_cast<int64_t>(k));
-  return affine(standardised(x, axes, std::nullopt, std::nullopt, eps_).y, weight, bias);
+  std::vector<int> axes;
+  for (int k = 1; k + 1 < static_cast<int>(x.ndim()); ++k) axes.push_back(k);
+  return affine(fast::standardize(x, axes, std::nullopt, std::nullopt, eps_)[0], weight, bias);
 }
 
 std::string InstanceNorm::describe() const {
@@ -112,11 +100,11 @@ array GroupNorm::operator()(const array& x) const {
   grouped.back() = options_.pytorch_compatible ? groups_ : size;
   grouped.push_back(options_.pytorch_compatible ? size : groups_);
   const size_t group_axis = grouped.size() - (options_.pytorch_compatible ? 2 : 1);
-  std::vector<int64_t> axes;
+  std::vector<int> axes;
   for (size_t k = 1; k < grouped.size(); ++k)
-    if (k != group_axis) axes.push_back(static_cast<int64_t>(k));
-  return affine(reshape(standardised(reshape(x, grouped), axes, std::nullopt, std::nullopt, options_.eps).y, x.shape()),
-                weight, bias);
+    if (k != group_axis) axes.push_back(static_cast<int>(k));
+  const array y = fast::standardize(reshape(x, grouped), axes, std::nullopt, std::nullopt, options_.eps)[0];
+  return affine(reshape(y, x.shape()), weight, bias);
 }
 
 std::string GroupNorm::describe() const {
@@ -145,31 +133,28 @@ array BatchNorm::operator()(const array& x) const {
     array y = (astype(x, wide) - astype(*running_mean, wide)) * scale;
     return astype(affine(y, weight, bias), x.dtype());
   }
-  std::vector<int64_t> axes;
-  Shape kept(x.ndim(), 1);
-  kept.back() = channels_;
+  std::vector<int> axes;
   int64_t count = 1;
   for (size_t k = 0; k + 1 < x.ndim(); ++k) {
-    axes.push_back(static_cast<int64_t>(k));
+    axes.push_back(static_cast<int>(k));
     count *= x.shape()[k].bound();
   }
   if (training() && count == 1)
     throw_invalid("BatchNorm", "training needs more than one value for each channel; the shape of the input is " +
                                    to_string(x.shape()));
-  const auto as_kept = [&](const std::optional<Parameter>& p) {
-    return p ? std::optional<array>(reshape(*p, kept)) : std::nullopt;
-  };
-  const Standardised s = standardised(x, axes, as_kept(weight), as_kept(bias), options_.eps);
+  const auto given = [](const std::optional<Parameter>& p) { return p ? std::optional<array>(*p) : std::nullopt; };
+  const std::vector<array> normed = fast::standardize(x, axes, given(weight), given(bias), options_.eps);
   if (running_mean) {
     const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
     const auto move = [&](Parameter& running, const array& fresh) {
       const array now = astype(reshape(stop_gradient(fresh), {channels_}), float32);
       running = running.value() * array(1 - options_.momentum) + now * array(options_.momentum);
     };
-    move(*running_mean, s.mean);
-    move(*running_var, s.var * array(unbiased, s.var.dtype()));
+    const array &mean = normed[1], &variance = normed[2];
+    move(*running_mean, mean);
+    move(*running_var, variance * array(unbiased, variance.dtype()));
   }
-  return s.y;
+  return normed[0];
 }
 
 std::string BatchNorm::describe() const {

@@ -3,7 +3,9 @@
 
 #include "nn/support.h"
 #include "weft/compile.h"
+#include "weft/fast.h"
 #include "weft/random.h"
+#include "weft/transforms.h"
 
 using namespace weft;
 using namespace weft::nn::test;
@@ -111,6 +113,33 @@ TEST_CASE("BatchNorm: running statistics are state that is not learned") {
   std::vector<float> twice;
   for (const float m : moved) twice.push_back(1.9f * m);
   check_close(model.norm.running_mean->value(), twice, 1e-6);
+}
+
+TEST_CASE("standardize: values, statistics and derivatives of its formula, and what it refuses") {
+  const array x = input(), weight = waves({4}, 0.5), bias = waves({3, 1}, 0.9);
+  const auto formula = [&](const array& v) {
+    const array m = mean(v, {0}, true), variance = var(v, {0}, true);
+    return std::vector<array>{(v - m) * rsqrt(variance + 1e-3f) * weight + bias, m, variance};
+  };
+  const auto result = [&](const array& v) { return fast::standardize(v, {-3}, weight, bias, 1e-3f); };
+  const std::vector<array> got = result(x), expected = formula(x);
+  for (size_t k = 0; k < 3; ++k) {
+    CHECK(got[k].shape() == expected[k].shape());
+    CHECK(allclose(got[k], expected[k], 1e-5, 1e-6).item<bool>());
+  }
+  const auto loss = [&](const auto& f) {
+    return grad([&](const array& v) {
+      const std::vector<array> y = f(v);
+      return sum(y[0] * y[0] * y[0]) + sum(y[1] * y[2]);
+    })(x);
+  };
+  CHECK(allclose(loss(result), loss(formula), 1e-4, 1e-4).item<bool>());
+  const std::vector<array> half = fast::standardize(astype(x, bfloat16), {0, 1}, std::nullopt, std::nullopt, 1e-5f);
+  CHECK(half[0].dtype() == bfloat16);
+  CHECK(half[1].dtype() == float32);
+  CHECK_THROWS_AS(fast::standardize(astype(x, int32), {0}, std::nullopt, std::nullopt, 1e-5f), std::invalid_argument);
+  CHECK_THROWS_AS(fast::standardize(zeros({0, 3}), {0}, std::nullopt, std::nullopt, 1e-5f), std::invalid_argument);
+  CHECK_THROWS_AS(fast::standardize(x, {0}, ones({5}), std::nullopt, 1e-5f), std::invalid_argument);
 }
 
 TEST_CASE("InstanceNorm, GroupNorm, RMSNorm give MLX's values") {

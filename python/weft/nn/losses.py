@@ -70,6 +70,10 @@ def cross_entropy(
     if list(targets.shape) != expected:
         raise ValueError(f"Targets shape {targets.shape} does not match logits shape {logits.shape}.")
 
+    plain = not probabilities and label_smoothing == 0 and axis in (-1, logits.ndim - 1)
+    if plain and mx.issubdtype(logits.dtype, mx.floating):
+        loss = mx.fast.cross_entropy(logits, targets).astype(logits.dtype)
+        return _reduce(_weighted(loss, weights), reduction)
     scores = logits - mx.stop_gradient(mx.max(logits, axis=axis, keepdims=True))
     total = mx.logsumexp(scores, axis=axis)
     chosen = mx.sum(scores * targets, axis=axis) if probabilities else _chosen(scores, targets, axis)

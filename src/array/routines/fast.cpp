@@ -107,6 +107,26 @@ array rms_norm(const array& x, const std::optional<array>& weight, float eps, St
   return scales ? unit * array(scales) : unit;
 }
 
+std::vector<array> standardize(const array& x, const std::vector<int>& axes, const std::optional<array>& weight,
+                               const std::optional<array>& bias, float eps, StreamOrDevice s) {
+  const detail::OnStream on_stream("standardize", s);
+  require_float_array("standardize", x);
+  Shape kept = x.shape();
+  std::vector<int64_t> along;
+  for (const int axis : axes) {
+    along.push_back(normalize_axis("standardize", axis, static_cast<int>(x.ndim())));
+    kept[static_cast<size_t>(along.back())] = 1;
+  }
+  const auto given = [&](const std::optional<array>& a) {
+    return a ? broadcast_to(*a, kept, s).value() : graph::Value{};
+  };
+  std::vector<array> results;
+  for (const graph::Value& v :
+       graph::standardise(x.value(), along, given(weight), given(bias), static_cast<double>(eps)))
+    results.emplace_back(v);
+  return results;
+}
+
 namespace {
 
 /// What attention is called with, of one dtype; `hidden` is the mask, of the scores' shape, or nothing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Callable, ClassVar
 
 import weft.core as mx
@@ -72,12 +71,12 @@ def gelu(x: mx.array) -> mx.array:
 
     See Hendrycks and Gimpel 2016. ``gelu_approx`` and ``gelu_fast_approx`` approximate it.
     """
-    return x * (1 + mx.erf(x / math.sqrt(2))) / 2
+    return mx.fast.gelu(x)
 
 
 def gelu_approx(x: mx.array) -> mx.array:
     """Compute ``x / 2 * (1 + tanh(√(2/π) * (x + 0.044715 x³)))``, which is ``gelu`` within 0.0005."""
-    return 0.5 * x * (1 + mx.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return mx.fast.gelu_tanh(x)
 
 
 def gelu_fast_approx(x: mx.array) -> mx.array:

@@ -58,9 +58,7 @@ class InstanceNorm(Module):
                 "InstanceNorm expects inputs with at least 3 dimensions (N, ..., C) "
                 f"but the input has {x.ndim} dimensions."
             )
-        channels = mx.moveaxis(x, -1, 1)
-        y = _normalized(channels.reshape(*channels.shape[:2], -1), self.eps)
-        return _scaled(self, mx.moveaxis(y.reshape(channels.shape), 1, -1))
+        return _scaled(self, mx.fast.standardize(x, list(range(1, x.ndim - 1)), None, None, self.eps)[0])
 
 
 class LayerNorm(Module):
@@ -166,9 +164,7 @@ class GroupNorm(Module):
 
     def _interleaved(self, x: mx.array) -> mx.array:
         grouped = x.reshape(x.shape[0], -1, self.num_groups)
-        mean = mx.mean(grouped, axis=1, keepdims=True)
-        var = mx.var(grouped, axis=1, keepdims=True)
-        return ((grouped - mean) * mx.rsqrt(var + self.eps)).reshape(x.shape)
+        return mx.fast.standardize(grouped, [1], None, None, self.eps)[0].reshape(x.shape)
 
     def __call__(self, x: mx.array) -> mx.array:
         if x.ndim < 2:
@@ -234,23 +230,22 @@ class BatchNorm(Module):
         )
 
     def _update_running(self, name: str, value: mx.array) -> None:
+        value = mx.stop_gradient(value).reshape(-1).astype(self[name].dtype)
         self[name] = (1 - self.momentum) * self[name] + self.momentum * value
-
-    def _statistics(self, x: mx.array) -> tuple[mx.array, mx.array]:
-        """Return mean and variance for this call; in training, update the running ones."""
-        if self.track_running_stats and not self.training:
-            return self.running_mean, self.running_var
-        axes = tuple(range(x.ndim - 1))
-        mean = mx.mean(x, axis=axes)
-        if self.track_running_stats:
-            self._update_running("running_mean", mean)
-            self._update_running("running_var", mx.var(x, axis=axes, ddof=1))
-        return mean, mx.var(x, axis=axes)
 
     def __call__(self, x: mx.array) -> mx.array:
         if x.ndim not in (2, 3, 4):
             raise ValueError(f"Expected input tensor to have 2, 3 or 4 dimensions, but got {x.ndim}")
         if self.training and x.size == x.shape[-1]:
             raise ValueError(f"Training needs more than one value for each channel, but the input's shape is {x.shape}")
-        mean, var = self._statistics(x)
-        return _scaled(self, (x - mean) * mx.rsqrt(var + self.eps))
+        if self.track_running_stats and not self.training:
+            return _scaled(self, (x - self.running_mean) * mx.rsqrt(self.running_var + self.eps))
+        axes = list(range(x.ndim - 1))
+        if "weight" in self:
+            x = x.astype(mx.result_type(x, self.weight))
+        y, mean, variance = mx.fast.standardize(x, axes, self.get("weight"), self.get("bias"), self.eps)
+        if self.track_running_stats:
+            count = x.size // self.num_features
+            self._update_running("running_mean", mean)
+            self._update_running("running_var", variance * (count / max(count - 1, 1)))
+        return y

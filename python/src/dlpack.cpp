@@ -48,7 +48,7 @@ struct DlExchange {
   int (*stream)(int32_t device_type, int32_t device_index, void** stream);
 };
 constexpr int32_t on_cpu = 1, on_cuda = 2, on_cuda_host = 3, on_cuda_managed = 13;  // types of devices
-constexpr uint64_t copied = 2;  // the flag of a tensor that is a copy
+constexpr uint64_t read_only_flag = 1, copied = 2;  // of a tensor that is not to be written, of one that is a copy
 enum Code : uint8_t { signed_int, unsigned_int, floating, handle, bfloat, complex, boolean };
 
 std::optional<Dtype> dtype_of(DlDtype d) {
@@ -314,6 +314,7 @@ RawTensor::RawTensor(nb::handle object) {
   const bool versioned = PyCapsule_IsValid(capsule_.ptr(), "dltensor_versioned");
   void* const managed = PyCapsule_GetPointer(capsule_.ptr(), versioned ? "dltensor_versioned" : "dltensor");
   if (!managed) throw nb::python_error();
+  read_only = versioned && (static_cast<DlVersioned*>(managed)->flags & read_only_flag) != 0;
   take(versioned ? &static_cast<DlVersioned*>(managed)->tensor : &static_cast<DlManaged*>(managed)->tensor);
 }
 

@@ -243,7 +243,9 @@ class Kernel {
   Kernel(const Kernel& other)
       : source_(std::make_unique<Source>(*other.source_)), configs_(other.configs_), rank_(other.rank_),
         rule_(other.rule_) {}
-  Kernel(Kernel&&) noexcept = default;
+  Kernel(Kernel&& other) noexcept
+      : source_(std::move(other.source_)), configs_(std::move(other.configs_)), first_(std::move(other.first_)),
+        rank_(other.rank_), rule_(std::move(other.rule_)), traced_(std::move(other.traced_)) {}
 
   const std::string& name() const { return source_->name; }
 
@@ -280,12 +282,19 @@ class Kernel {
       source_->refuse_call("launch: it takes " + std::to_string(source_->arrays.size()) + " tensors, got " +
                            std::to_string(tensors.size()));
     std::vector<RawTensor> held;
-    for (const nb::handle t : tensors) held.emplace_back(t);
+    for (const nb::handle t : tensors) {
+      if (is_array(t))
+        source_->refuse_call("launch: " + source_->arrays[held.size()].first +
+                             " is an array of Weft's, which is a value: call the kernel, or give a tensor");
+      held.emplace_back(t);
+    }
     std::vector<k::RawArray> arrays;
     std::vector<k::detail::ArrayType> types;
     for (size_t n = 0; n < held.size(); ++n) {
       const RawTensor& t = held[n];
       if (t.device != held[0].device) source_->refuse_call("launch: the tensors are on different devices");
+      if (t.read_only && source_->arrays[n].second != k::Use::in)
+        source_->refuse_call("launch: " + source_->arrays[n].first + " is not to be written: give a tensor that is");
       arrays.push_back({t.data, t.shape, t.strides});
       types.push_back({source_->arrays[n].second, t.dtype, static_cast<int>(t.shape.size())});
     }
@@ -313,6 +322,7 @@ class Kernel {
  private:
   /// Returns the configuration of calls without a choice.
   const AnyConfig& first_config() {
+    const nb::ft_lock_guard lock(mutex_);
     if (!first_) first_ = any_config(*source_, configs_.empty() ? Config{} : configs_[0]);
     return *first_;
   }
@@ -340,6 +350,7 @@ class Kernel {
   const Traced& of_types(const std::vector<k::detail::ArrayType>& types) {
     std::vector<int> key;
     for (const k::detail::ArrayType& t : types) key.push_back(static_cast<int>(t.dtype.val()) * 64 + t.rank);
+    const nb::ft_lock_guard lock(mutex_);
     const auto known = traced_.find(key);
     if (known != traced_.end()) return known->second;
     Definition d = definition_of(source_.get(), types);
@@ -357,6 +368,7 @@ class Kernel {
   size_t rank_ = 0;
   std::string rule_;
   std::map<std::vector<int>, Traced> traced_;
+  nb::ft_mutex mutex_;  // of Python without a lock of its own
 };
 
 int traverse_kernel(PyObject* self, visitproc visit, void* arg) noexcept {

@@ -19,6 +19,8 @@ class RawTensor {
   Dtype dtype = float32;
   Shape shape;
   std::vector<int64_t> strides;
+  /// Whether its library says that it is not to be written.
+  bool read_only = false;
   /// The stream of a GPU in which its library works now, where the library says so.
   std::optional<void*> stream;
 

@@ -154,6 +154,12 @@ def test_kernels_compile_and_batch():
     assert_close(step(x[0]), exact_softmax(2 * values[0]) + 1, tolerance=1e-6)
 
 
+def test_kernels_are_exported(tmp_path):
+    x = mx.array(draw("float32", (3, 7)))
+    mx.export_function(str(tmp_path / "softmax.weft"), softmax, x)
+    assert_equal(mx.import_function(str(tmp_path / "softmax.weft"))(x)[0], host(softmax(x)))
+
+
 def test_programs_of_all_configurations_are_alike():
     a, b = mx.array(draw("float32", (40, 24))), mx.array(draw("float32", (24, 30), seed=9))
     wanted = host(matmul(a, b))
@@ -461,6 +467,14 @@ def test_launches_on_tensors_of_others():
         softmax.launch(x)
     with pytest.raises(TypeError, match="__dlpack__"):
         softmax.launch(x, 5)
+    with pytest.raises(ValueError, match="y is an array of Weft's"):
+        softmax.launch(x, mx.zeros((6, 10)))
+    frozen = np.zeros((6, 10), np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises((ValueError, BufferError), match="written|readonly"):
+        softmax.launch(x, frozen)
+    softmax.launch(frozen, y)
+    assert (y == np.float32(0.1)).all() and (frozen == 0).all()
     with pytest.raises(ValueError, match=rf"{__file__}:\d+: launch: array 1 has 2 axes, its shape is|repeats"):
         softmax.launch(x, np.lib.stride_tricks.as_strided(y, (6, 10), (0, 4)))
 

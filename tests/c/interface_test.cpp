@@ -349,3 +349,14 @@ TEST_CASE("maps of C in files, and functions in files") {
   CHECK(out.values(0) == Values{1, 8, 27});
   std::filesystem::remove_all(folder);
 }
+
+TEST_CASE("einsum of windows is a convolution, and says what it does not take") {
+  const Array x({1, 2, 3, 4, 5, 6, 7}), w({1, 10});
+  const weft_array operands[] = {x, w};
+  Array y;
+  REQUIRE(weft_einsum(&y.a, "(2*place+tap), tap -> place", operands, 2, here) == WEFT_OK);
+  CHECK(y.values() == Values{21, 43, 65});
+  weft_array none = nullptr;
+  CHECK(weft_einsum(&none, "(2*place-tap), tap -> place", operands, 2, here) == WEFT_INVALID_ARGUMENT);
+  CHECK(std::string(weft_error_message()).find("reverse or pad") != std::string::npos);
+}

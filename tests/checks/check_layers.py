@@ -49,7 +49,7 @@ FOLDERS = {
     "compiler": [[""], ["ir"], ["layout", "rewrite", "user_kernels"], ["region"], ["schedule"], ["schedule/steps"],
                  ["fusion"], ["lower"], ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"],
                  ["pipeline.*"], ["program"], ["eager"]],
-    "array": [[""], ["ops", "routines"]],
+    "array": [[""], ["ops", "routines", "einsum"]],
     "io": [[""], ["gguf", "torch"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}

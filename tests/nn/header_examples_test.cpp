@@ -140,6 +140,16 @@ TEST_CASE("examples of functions: transforms.h, compile.h, control.h, export.h")
   }
 }
 
+TEST_CASE("examples of einsum.h") {
+  {
+    array x = ones({1, 9, 9, 3}), w = ones({3, 3, 3, 8});
+    array y = einsum("b (2*oh+kh) (2*ow+kw) c, kh kw c o -> b oh ow o", {x, w});  // [1, 4, 4, 8]
+    array same = einsum("b(2*i+k)(2*j+l)c,klco->bijo", {x, w});
+    CHECK(y.shape() == Shape{1, 4, 4, 8});
+    CHECK(array_equal(y, same).item<bool>());
+  }
+}
+
 TEST_CASE("example of decoding with a key-value cache: fast.h") {
   const int tokens = 4;
   const float scale = 0.5f;

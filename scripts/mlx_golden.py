@@ -43,7 +43,7 @@ def show(text):
                         values = (values.astype(np.uint32) << 16).view(np.float32)
                     print(f"  {role:3} {dtype}{tuple(shape)}", np.array2string(values, max_line_width=140))
             if "throws" in case:
-                print("  throws", case["throws"], "-", case["message"])
+                print("  throws", case["throws"], "-", case.get("message", "a mistake, whose text is not kept"))
 
 
 def generate(wanted):

@@ -231,7 +231,8 @@ extern template WEFT_API double array::item<double>() const;
 /// Computes several values in one program. Throws what the computation throws.
 WEFT_API void eval(const std::vector<array>& arrays);
 /// Starts computing and returns at once. Reading one of the arrays waits for it; errors surface at the next wait
-/// (weft/stream.h).
+/// (weft/stream.h). Throws std::invalid_argument for what depends on an argument of a function that is being
+/// differentiated, batched or compiled.
 WEFT_API void async_eval(const std::vector<array>& arrays);
 template <class... A>
 requires(sizeof...(A) > 0 && (std::is_same_v<std::decay_t<A>, array> && ...)) void async_eval(const A&... arrays) {

@@ -111,9 +111,9 @@ inline array irfft2(const array& a, const std::vector<int>& axes = {-2, -1}, FFT
 }
 
 /// Returns the n frequencies of a transform of samples at distance d, in its order: 0, 1, …, -2, -1 over n d. float32.
-/// Throws std::invalid_argument for n < 1.
+/// Throws std::invalid_argument for n < 1 and for d = 0.
 WEFT_API array fftfreq(int n, double d = 1.0, StreamOrDevice s = {});
-/// Returns the n / 2 + 1 frequencies of a transform of real samples, float32.
+/// Returns the n / 2 + 1 frequencies of a transform of real samples, float32. Errors are those of `fftfreq`.
 WEFT_API array rfftfreq(int n, double d = 1.0, StreamOrDevice s = {});
 /// Returns `a` with frequency 0 moved to the middle of the axes (all by default).
 WEFT_API array fftshift(const array& a, const std::vector<int>& axes, StreamOrDevice s = {});

@@ -85,9 +85,11 @@ WEFT_API array eigvals(const array& a, StreamOrDevice s = {});
 WEFT_API std::pair<array, array> eigh(const array& a, std::string UPLO = "L", StreamOrDevice s = {});
 /// Returns the eigenvalues of `eigh` alone.
 WEFT_API array eigvalsh(const array& a, std::string UPLO = "L", StreamOrDevice s = {});
-/// Returns the determinants of square matrices.
+/// Returns the determinants of square matrices. Integers and bools give float32; half types are computed in float32, in
+/// which their result is rounded once. Complex matrices throw std::invalid_argument.
 WEFT_API array det(const array& a, StreamOrDevice s = {});
-/// Returns the signs of the determinants and the logarithms of their magnitudes: 0 and -infinity for singular matrices.
+/// Returns the signs of the determinants and the logarithms of their magnitudes, in the dtypes of `det`: 0 and
+/// -infinity for singular matrices.
 WEFT_API std::pair<array, array> slogdet(const array& a, StreamOrDevice s = {});
 
 }  // namespace weft::linalg

@@ -38,9 +38,10 @@ void fill_constant(const graph::Value& value) {
   materialise_once(value, std::move(storage));
 }
 
-// Returns whether a pending value depends on something that a trace on this thread watches; throws where it depends on
-// a placeholder.
-bool depends_on_trace(const graph::Value& value) {
+// What a walk from a value to what it is computed from finds of the traces on this thread.
+enum class Dependence { none, watched, placeholder };
+
+Dependence dependence_on_trace(const graph::Value& value) {
   std::unordered_set<const graph::Node*> watched;
   for (const Trace* t = innermost; t; t = t->outer())
     for (const graph::Value& v : t->watched()) watched.insert(v.node.get());
@@ -53,15 +54,22 @@ bool depends_on_trace(const graph::Value& value) {
     stack.pop_back();
     found = found || watched.contains(node);
     if (node->storage(0)) continue;
-    if (node->op() == graph::Op::parameter)
-      throw_invalid("eval",
-                    "this value depends on an argument or on state of a function that is being compiled or mapped: it "
-                    "is not known while the "
-                    "function is traced; return it instead, or look at it outside of the function");
+    if (node->op() == graph::Op::parameter) return Dependence::placeholder;
     for (const graph::Value& input : node->inputs())
       if (seen.insert(input.node.get()).second) stack.push_back(input.node.get());
   }
-  return found;
+  return found ? Dependence::watched : Dependence::none;
+}
+
+// Returns whether a pending value depends on something that a trace on this thread watches; throws where it depends on
+// a placeholder.
+bool depends_on_trace(const graph::Value& value) {
+  const Dependence dependence = dependence_on_trace(value);
+  if (dependence == Dependence::placeholder)
+    throw_invalid("eval",
+                  "this value depends on an argument or on state of a function that is being compiled or mapped: it is "
+                  "not known while the function is traced; return it instead, or look at it outside of the function");
+  return dependence == Dependence::watched;
 }
 
 graph::Storage make_contiguous(const graph::Value& value, const graph::Storage& storage) {
@@ -115,6 +123,12 @@ void realise_all(std::span<const graph::Value> values) {
 }
 
 void realise_later(std::span<const graph::Value> values) {
+  if (innermost && std::any_of(values.begin(), values.end(), [](const graph::Value& value) {
+        return dependence_on_trace(value) != Dependence::none;
+      }))
+    throw_invalid("async_eval",
+                  "an array depends on an argument of a function that is being differentiated, batched or compiled: "
+                  "evaluate what the function returns instead");
   const graph::Values pending = pending_among(values);
   if (!pending.empty()) compiler::evaluate_async(pending);
 }

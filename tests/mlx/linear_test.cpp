@@ -127,6 +127,15 @@ const std::vector<Assertion> matrices = {
        return Arrays{linalg::inv(in[0]), linalg::solve(in[0], in[1]), norm(in[0]), linalg::svd(in[0], false)[0]};
      },
      decomposed},
+    {"determinants of other numbers",
+     [](const Arrays& in) {
+       Arrays all;
+       for (const array& x : in) {
+         const auto [sign, log] = linalg::slogdet(x);
+         all.insert(all.end(), {linalg::det(x), sign, log});
+       }
+       return all;
+     }},
     {"det of float64",
      [](const Arrays& in) { return Arrays{linalg::det(in[0])}; },
      {0x1p29, 1, false}},  // MLX multiplies in float32

@@ -8,6 +8,7 @@
 #include "io/folder.h"
 #include "mlx/assertions.h"
 #include "mlx/differences.h"
+#include "weft/compile.h"
 #include "weft/einsum.h"
 #include "weft/fast.h"
 #include "weft/fft.h"
@@ -255,10 +256,28 @@ const std::vector<Mistake> products = {
     {"rfft of complex", [] { return Arrays{fft::rfft(fft::fft(a))}; }},
     {"fftshift axis", [] { return Arrays{fft::fftshift(a, V{3})}; }},
     {"fftfreq", [] { return Arrays{fft::fftfreq(0)}; }},
+    {"fftfreq distance", [] { return Arrays{fft::fftfreq(4, 0)}; }},
+    {"rfftfreq distance", [] { return Arrays{fft::rfftfreq(4, 0)}; }},
+    {"kron of nothing",
+     [] {
+       return Arrays{kron(zeros({0, 3}), m)};
+     }},
+    {"det of complex", [] { return Arrays{linalg::det(astype(m, complex64))}; }},
+    {"from_fp8 of integers", [] { return Arrays{from_fp8(i)}; }},
 };
 
 ArrayFunction doubled() {
   return [](const Arrays& x) { return Arrays{x[0] * 2}; };
+}
+
+array watched(const array& x) {
+  const array y = x * 2;
+  async_eval(y);
+  return sum(y);
+}
+
+array product_of_chosen(const Arrays& in) {
+  return sum(gather_mm(in[0], in[0], std::nullopt, in.size() > 1 ? in[1] : argmax(take(in[0], 0, 1), 1)));
 }
 
 const std::vector<Mistake> functions = {
@@ -289,6 +308,17 @@ const std::vector<Mistake> functions = {
     {"grad of an array", [] { return Arrays{grad(UnaryFunction([](const array& x) { return x * 2; }))(a)}; }},
     {"grad by integers", [] { return Arrays{grad(UnaryFunction([](const array& x) { return sum(x); }))(i)}; }},
     {"grad argument", [] { return grad(ScalarFunction([](const Arrays& x) { return sum(x[0]); }), 1)({a}); }},
+    {"gather_mm by indices",
+     [] {
+       return grad(ScalarFunction(product_of_chosen), V{0, 1})({ones({2, 2, 2}), i});
+     }},
+    {"gather_mm by computed indices",
+     [] {
+       return grad(ScalarFunction(product_of_chosen))({ones({2, 2, 2})});
+     }},
+    {"async_eval in grad", [] { return Arrays{grad(UnaryFunction(watched))(v)}; }},
+    {"async_eval in vmap", [] { return Arrays{vmap(UnaryFunction(watched))(a)}; }},
+    {"async_eval in compile", [] { return compile([](const Arrays& in) { return Arrays{watched(in[0])}; })({v}); }},
     {"vjp cotangents", [] { return vjp(doubled(), {a}, {v}).first; }},
     {"vjp number of cotangents", [] { return vjp(doubled(), {a}, Arrays{}).first; }},
     {"jvp tangents", [] { return jvp(doubled(), {a}, {v}).first; }},

@@ -238,3 +238,28 @@ FFT_MISTAKES = [
 def test_mistakes_in_transforms(number):
     with pytest.raises((ValueError, IndexError)):
         FFT_MISTAKES[number]()
+
+
+@pytest.mark.parametrize("frequencies", [mx.fft.fftfreq, mx.fft.rfftfreq])
+def test_frequencies_of_samples_without_a_distance_are_refused(frequencies):
+    for n, d in ((4, 0.0), (4, 0), (0, 1.0)):
+        with pytest.raises(ValueError):
+            frequencies(n, d)
+
+
+@pytest.mark.parametrize("dtype", ["bool_", "int32", "uint8", "float16", "bfloat16"])
+def test_determinants_of_other_numbers(dtype):
+    x = mx.array([[[2, 1], [1, 3]], [[1, 4], [7, 2]]]).astype(getattr(mx, dtype))
+    wide = np.array(x.astype(mx.float32)).astype(np.float64)
+    result = x.dtype if dtype.endswith("float16") else mx.float32
+    sign, log = mx.linalg.slogdet(x, stream=mx.cpu)
+    expected_sign, expected_log = np.linalg.slogdet(wide)
+    assert mx.linalg.det(x, stream=mx.cpu).dtype == sign.dtype == log.dtype == result
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5)
+    assert_close(mx.linalg.det(x, stream=mx.cpu), np.linalg.det(wide), tolerance=tolerance)
+    assert_close(sign, expected_sign, tolerance=tolerance)
+    assert_close(log, expected_log, tolerance=tolerance)
+    with pytest.raises(ValueError):
+        mx.eval(mx.linalg.inv(x, stream=mx.cpu))
+    with pytest.raises(ValueError):
+        mx.linalg.det(x.astype(mx.complex64), stream=mx.cpu)

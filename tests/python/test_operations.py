@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from support import ALL, FLOATS, INTEGERS, LAYOUTS, REALS, assert_close, assert_equal, name_of, pair
+from support import ALL, FLOATS, INTEGERS, IS_MLX, LAYOUTS, REALS, assert_close, assert_equal, name_of, pair
 
 import weft.core as mx
 
@@ -430,3 +430,12 @@ def test_methods_with_arguments():
     assert_close(x.swapaxes(0, 1), a.T)
     assert_close(x.sum(axis=1, keepdims=True), a.sum(axis=1, keepdims=True))
     assert [p.shape for p in x.split(2, axis=1)] == [(2, 3), (2, 3)]
+
+
+def test_from_fp8_of_both_dtypes():
+    values = mx.array([0.0, 1.5, -448.0, 0.0625])
+    assert mx.array_equal(mx.from_fp8(mx.to_fp8(values), dtype=mx.float32), values).item()
+    if not IS_MLX:
+        assert mx.array_equal(mx.from_fp8(values.astype(mx.float8_e4m3), dtype=mx.float32), values).item()
+    with pytest.raises(ValueError):
+        mx.from_fp8(mx.zeros(2, mx.int8))

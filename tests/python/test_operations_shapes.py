@@ -420,3 +420,17 @@ def test_streams_are_accepted_as_keywords(dtype):
     x = mx.ones((2, 2), getattr(mx, dtype))
     assert_equal(mx.transpose(x, stream=mx.default_stream(mx.default_device())), np.ones((2, 2)))
     assert_equal(mx.add(x, x, stream=mx.default_device()), host(x + x))
+
+
+def test_kron_of_nothing_is_refused():
+    for left, right in (((0,), (3,)), ((2, 0), (3,)), ((2, 3), (0, 0))):
+        with pytest.raises(ValueError):
+            mx.kron(mx.zeros(left), mx.zeros(right))
+
+
+def test_put_along_axis_of_an_empty_list():
+    empty = mx.array([])
+    assert mx.put_along_axis(empty, empty, empty, axis=None).shape == (0,)
+    assert mx.put_along_axis(mx.zeros((0, 2)), mx.zeros((0, 2)), mx.zeros((0, 2)), axis=0).shape == (0, 2)
+    with pytest.raises((ValueError, RuntimeError)):
+        mx.eval(mx.put_along_axis(mx.zeros(3), mx.array([1.0]), mx.array([1.0]), axis=0))

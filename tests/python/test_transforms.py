@@ -434,3 +434,41 @@ def test_trees_are_put_back_after_an_exception():
     with pytest.raises(KeyError):
         mx.grad(failing)(given)
     assert given[0] is first
+
+
+def test_gather_mm_has_no_derivative_by_indices():
+    x, i = mx.random.normal((3, 2, 2)), mx.array([0, 2, 1])
+
+    def product(x, i):
+        return mx.gather_mm(x, x, i, None).sum()
+
+    with pytest.raises(ValueError, match="stop_gradient"):
+        mx.grad(product, argnums=(0, 1))(x, i)
+
+    def chosen(x, stop=lambda i: i):
+        return product(x, stop(mx.argmax(x[:, 0], axis=1)))
+
+    with pytest.raises(ValueError, match="stop_gradient"):
+        mx.grad(chosen)(x)
+    slopes = mx.grad(lambda x: chosen(x, mx.stop_gradient))(x)
+    expected = mx.grad(lambda x: product(x, mx.argmax(mx.stop_gradient(x)[:, 0], axis=1)))(x)
+    assert mx.array_equal(slopes, expected).item()
+    assert mx.compile(chosen)(x).shape == ()
+
+
+@pytest.mark.parametrize("transform", [mx.grad, mx.vmap, mx.compile])
+def test_async_eval_of_what_is_traced_is_refused(transform):
+    def watched(x):
+        y = x * 2
+        mx.async_eval(y)
+        return y.sum()
+
+    with pytest.raises(ValueError, match="async_eval"):
+        transform(watched)(mx.ones((2, 3)))
+
+    def beside(x):
+        y = mx.ones(3) * 2
+        mx.async_eval(y)
+        return (x * y).sum()
+
+    mx.eval(transform(beside)(mx.ones((2, 3))))

@@ -90,7 +90,7 @@ WEFT_API array conjugate(const array& a, StreamOrDevice s = {});
 /// Returns a rounded to float8_e4m3, saturating at ±448, as its bits in uint8. Throws std::invalid_argument unless a is
 /// floating.
 WEFT_API array to_fp8(const array& a, StreamOrDevice s = {});
-/// Returns the numbers whose float8_e4m3 bits are a (uint8), in `dtype`.
+/// Returns the numbers whose float8_e4m3 bits are a (uint8, or float8_e4m3 as it is), in `dtype`.
 WEFT_API array from_fp8(const array& a, Dtype dtype = bfloat16, StreamOrDevice s = {});
 
 // Functions of one operand: integers and bools are converted to float32

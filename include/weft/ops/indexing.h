@@ -87,7 +87,7 @@ inline array scatter_min(const array& a, const array& indices, const array& upda
   return scatter_min(a, std::vector<array>{indices}, updates, std::vector<int>{axis}, s);
 }
 /// Returns `a` with result[…, indices[…, j, …], …] = values[…, j, …] along the axis. `indices` has the rank of `a`,
-/// other axes a's sizes or 1; `values` broadcast to them.
+/// other axes a's sizes or 1, and an integer dtype unless it is empty; `values` broadcast to them.
 WEFT_API array put_along_axis(const array& a, const array& indices, const array& values, int axis,
                               StreamOrDevice s = {});
 /// Returns `a` with values[…, j, …] added to element indices[…, j, …] along the axis, as put_along_axis.

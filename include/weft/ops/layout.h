@@ -11,7 +11,7 @@ namespace weft {
 /// part.
 WEFT_API array astype(array a, Dtype dtype, StreamOrDevice s = {});
 /// Returns the same bits as elements of `dtype`. Where the width differs the last axis becomes longer or shorter;
-/// throws std::invalid_argument where it does not divide, and for a scalar.
+/// throws std::invalid_argument where it does not divide, and for a scalar. Bools are true where a byte is not 0.
 WEFT_API array view(const array& a, const Dtype& dtype, StreamOrDevice s = {});
 /// Returns the array itself: arrays are immutable values, so a copy shares the data.
 WEFT_API array copy(array a, StreamOrDevice s = {});

@@ -26,7 +26,8 @@ WEFT_API array tensordot(const array& a, const array& b, const int axis = 2, Str
 /// of a, then those of b.
 WEFT_API array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, const std::vector<int>& axes_b,
                          StreamOrDevice s = {});
-/// Returns the Kronecker product: each element of a times the whole of b, of sizes a.shape(k) · b.shape(k).
+/// Returns the Kronecker product: each element of a times the whole of b, of sizes a.shape(k) · b.shape(k). Throws
+/// std::invalid_argument where an array has no elements.
 WEFT_API array kron(const array& a, const array& b, StreamOrDevice s = {});
 /// Returns the last axis multiplied by the Hadamard matrix of ±1 and by `scale` (by default 1/√n). Throws
 /// std::invalid_argument unless n is m·2ᵏ with m of 1, 12, 20 or 28.
@@ -38,7 +39,8 @@ WEFT_API array block_masked_mm(array a, array b, int block_size, std::optional<a
                                std::optional<array> mask_rhs = std::nullopt, StreamOrDevice s = {});
 /// Returns matmul of matrix lhs_indices[i…] of a and matrix rhs_indices[i…] of b: [i…, m, n]. The indices number the
 /// matrices of the flattened leading axes and broadcast together; missing ones take each matrix in its place.
-/// `sorted_indices` changes nothing.
+/// `sorted_indices` changes nothing. Reverse mode throws std::invalid_argument where indices depend on what it
+/// differentiates by: put stop_gradient around them.
 WEFT_API array gather_mm(array a, array b, std::optional<array> lhs_indices = std::nullopt,
                          std::optional<array> rhs_indices = std::nullopt, bool sorted_indices = false,
                          StreamOrDevice s = {});

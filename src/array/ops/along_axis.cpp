@@ -15,7 +15,8 @@ using detail::describe;
 array put(const char* op, graph::ScatterMode mode, const array& a, const array& indices, const array& values, int axis,
           const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  detail::require_integer(op, "indices", indices);
+  const bool none = num_elements(indices.shape()) == 0;  // an empty list has no dtype of its own
+  if (!none) detail::require_integer(op, "indices", indices);
   const auto at = static_cast<size_t>(detail::one_axis(op, axis, a.ndim()));
   if (indices.ndim() != a.ndim())
     throw_invalid(
@@ -28,7 +29,7 @@ array put(const char* op, graph::ScatterMode mode, const array& a, const array& 
                             " the indices must have the sizes of the array or 1, got " + describe(indices) + " for " +
                             describe(a));
   const graph::Value updates = detail::to_dtype(broadcast_to(values, shape, s).value(), a.dtype());
-  if (num_elements(a.shape()) == 0) return a;  // no index is inside
+  if (none || num_elements(a.shape()) == 0) return a;  // no index is inside
   graph::Values index;
   std::vector<int64_t> axes;
   for (size_t k = 0; k < shape.size(); ++k) {

@@ -65,7 +65,8 @@ array to_fp8(const array& a, StreamOrDevice s) {
 }
 array from_fp8(const array& a, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("from_fp8", s);
-  if (a.dtype() != uint8) throw_invalid("from_fp8", "uint8 is needed, got " + describe(a));
+  if (a.dtype() == float8_e4m3) return astype(a, dtype, s);
+  if (a.dtype() != uint8) throw_invalid("from_fp8", "uint8 or float8_e4m3 is needed, got " + describe(a));
   graph::Attrs attrs;
   attrs.dtype = float8_e4m3;
   return array(graph::cast(graph::make(Op::bitcast, {a.value()}, std::move(attrs)), dtype));

@@ -5,6 +5,7 @@
 
 #include "array/op_support.h"
 #include "base/error.h"
+#include "graph/regions/composites.h"
 #include "weft/ops.h"
 
 namespace weft {
@@ -109,7 +110,7 @@ Matrices matrices(const array& a, const std::optional<array>& indices, const Str
   const int64_t n = num_elements(lead);
   if (indices) detail::require_integer("gather_mm", "indices", *indices);
   const array every = reshape(array(graph::iota({n}, 0, int32)), lead, s);
-  return {reshape(a, {n, a.shape(-2), a.shape(-1)}, s), indices ? *indices : every};
+  return {reshape(a, {n, a.shape(-2), a.shape(-1)}, s), indices ? array(graph::matrix_index(indices->value())) : every};
 }
 
 void require_matrix(const char* op, const array& a) {
@@ -157,6 +158,8 @@ array tensordot(const array& a, const array& b, const int axis, StreamOrDevice s
 }
 
 array kron(const array& a, const array& b, StreamOrDevice s) {
+  if (num_elements(a.shape()) == 0 || num_elements(b.shape()) == 0)
+    throw_invalid("kron", "arrays with elements are needed, got " + describe(a) + " and " + describe(b));
   const size_t n = std::max(a.ndim(), b.ndim());
   Shape left, right, result;  // axis k of a next to axis k of b, then merged
   for (size_t k = 0; k < n; ++k) {

@@ -114,6 +114,11 @@ array shifted(const array& a, const std::vector<int>& axes, bool back, StreamOrD
   return axes.empty() ? a : roll(a, by, axes, s);
 }
 
+void check_sampling(const char* op, int n, double d) {
+  if (n < 1) throw_invalid(op, "the number of samples must be positive, got " + std::to_string(n));
+  if (d == 0) throw_invalid(op, "the distance of samples must not be 0");
+}
+
 }  // namespace
 
 array fftn(const array& a, const Shape& n, const std::vector<int>& axes, FFTNorm norm, StreamOrDevice s) {
@@ -154,14 +159,14 @@ array irfftn(const array& a, FFTNorm norm, StreamOrDevice s) {
 }
 
 array fftfreq(int n, double d, StreamOrDevice s) {
-  if (n < 1) throw_invalid("fftfreq", "the number of samples must be positive, got " + std::to_string(n));
+  check_sampling("fftfreq", n, d);
   const int negative = n / 2, others = n - negative;
   const array frequencies = concatenate({arange(0, others, float32, s), arange(-negative, 0, float32, s)}, 0, s);
   return multiply(frequencies, array(static_cast<float>(1 / (n * d))), s);
 }
 
 array rfftfreq(int n, double d, StreamOrDevice s) {
-  if (n < 1) throw_invalid("rfftfreq", "the number of samples must be positive, got " + std::to_string(n));
+  check_sampling("rfftfreq", n, d);
   const int count = n / 2 + 1;
   return multiply(arange(0, count, float32, s), array(static_cast<float>(1 / (n * d))), s);
 }

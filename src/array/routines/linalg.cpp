@@ -162,6 +162,18 @@ array parity(const Value& pivots, Dtype dtype) {
   return array(1.0 - graph::cast(odd, dtype) * 2.0);
 }
 
+/// The determinant as a product: of the diagonal, and of a sign. Numbers that are neither float32 nor float64, but
+/// real, are taken as float32.
+struct Factors {
+  array diagonal, sign;
+};
+Factors factors(const char* op, const array& a, const StreamOrDevice& s) {
+  const bool converted = a.dtype() != complex64 && a.dtype() != float64;
+  const array m = converted ? astype(a, float32, s) : a;
+  const lg::Lu f = lg::lu(matrices(op, m, true, s).v);
+  return {array(lg::diagonal(f.packed)), parity(f.pivots, m.dtype())};
+}
+
 }  // namespace
 
 array norm(const array& a, const std::optional<std::vector<int>>& axis, bool keepdims, StreamOrDevice s) {
@@ -300,15 +312,15 @@ array eigvalsh(const array& a, std::string UPLO, StreamOrDevice s) {
 }
 
 array det(const array& a, StreamOrDevice s) {
-  const lg::Lu f = lg::lu(matrices("det", a, true, s).v);
-  return multiply(prod(array(lg::diagonal(f.packed)), -1, false, s), parity(f.pivots, a.dtype()), s);
+  const Factors f = factors("det", a, s);
+  return astype(multiply(prod(f.diagonal, -1, false, s), f.sign, s), detail::floating_of(a.dtype()), s);
 }
 
 std::pair<array, array> slogdet(const array& a, StreamOrDevice s) {
-  const lg::Lu f = lg::lu(matrices("slogdet", a, true, s).v);
-  const array d(lg::diagonal(f.packed));
-  return {multiply(prod(sign(d, s), -1, false, s), parity(f.pivots, a.dtype()), s),
-          sum(log(abs(d, s), s), -1, false, s)};
+  const Factors f = factors("slogdet", a, s);
+  const Dtype dtype = detail::floating_of(a.dtype());
+  return {astype(multiply(prod(sign(f.diagonal, s), -1, false, s), f.sign, s), dtype, s),
+          astype(sum(log(abs(f.diagonal, s), s), -1, false, s), dtype, s)};
 }
 
 }  // namespace weft::linalg

@@ -3,12 +3,15 @@
 // A cotangent has the type of its value, whatever the dtype: those of integers are integers, as in MLX, and end where
 // an operator is discrete. Those of complex numbers are paired with tangents by Re(conj(g) · t):
 // graph/complex/complex.h.
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "graph/build.h"
 #include "graph/complex/complex.h"
 #include "graph/derive/derive.h"
+#include "graph/regions/composites.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -77,6 +80,27 @@ Values input_cotangents(const Step& step, const Values& cotangents) {
   return result;
 }
 
+/// Throws where an index that chooses matrices of a product is computed from a target without stop_gradient.
+void refuse_matrix_indices(const std::vector<Step>& steps, std::span<const Value> targets) {
+  const auto chooses = [](const Step& step) {
+    return step.depends && step.node->op() == Op::composite && step.node->attrs().composite->name == matrix_index_name;
+  };
+  if (std::none_of(steps.begin(), steps.end(), chooses)) return;
+  std::unordered_set<const Node*> reached;
+  for (const Value& t : targets) reached.insert(t.node.get());
+  for (const Step& step : steps) {
+    const bool stops = step.node->op() == Op::stop_gradient;
+    const bool reads = std::any_of(step.inputs.begin(), step.inputs.end(),
+                                   [&](const Value& v) { return reached.contains(v.node.get()); });
+    if (stops || !reads) continue;
+    reached.insert(step.node.get());
+    if (chooses(step))
+      throw_invalid("gather_mm",
+                    "there is no derivative by the indices of matrices: put stop_gradient around what they are "
+                    "computed from");
+  }
+}
+
 }  // namespace
 
 Values pull_back(std::span<const Value> outputs, std::span<const Value> cotangents, std::span<const Value> targets,
@@ -84,6 +108,7 @@ Values pull_back(std::span<const Value> outputs, std::span<const Value> cotangen
   Arrived arrived;
   for (size_t k = 0; k < outputs.size(); ++k) arrived.add(outputs[k], cotangents[k]);
   const std::vector<Step> steps = history(outputs, targets, nested);
+  refuse_matrix_indices(steps, targets);
   for (size_t k = steps.size(); k-- > 0;) {
     const Step& step = steps[k];
     if (!step.depends || step.inputs.empty()) continue;

@@ -71,6 +71,15 @@ Axes checked_axes(const char* op, Axes axes, const Value& v) {
 // ---- softmax and logsumexp ----
 
 /// y = exp(x - max) / Σ;  dx = y (g - Σ g y). A row of -inf alone gives NaN, as in MLX.
+Value matrix_index(const Value& integers) {
+  const auto same = [](In in) {
+    Attrs attrs;
+    attrs.shape = in[0].shape();
+    return Values{make(Op::reshape, {in[0]}, std::move(attrs))};
+  };
+  return region(matrix_index_name, "", same, nullptr, {integers});
+}
+
 Value softmax(const Value& x, Axes axes) {
   require_inexact("softmax", x);
   axes = checked_axes("softmax", std::move(axes), x);

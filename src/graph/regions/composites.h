@@ -32,6 +32,9 @@ struct AttentionDropout {
 /// additional logits of the rows that have no value, which `dropout` cannot be given with.
 Value attention(const Value& q, const Value& k, const Value& v, double scale, bool causal, const Value& mask,
                 const Value& sinks = {}, const AttentionDropout& dropout = {});
+/// Returns integers as they are. Reverse mode refuses derivatives by them: they choose matrices of a product.
+Value matrix_index(const Value& integers);
+constexpr const char* matrix_index_name = "matrix_index";
 /// Returns x [..., k] · w[n, k]ᵀ with both operands rounded to float8_e4m3; the derivatives round the cotangent to
 /// float8_e5m2. Each array has one scale, from its largest magnitude; sums are in float32; the result has x's dtype.
 Value float8_linear(const Value& x, const Value& w);

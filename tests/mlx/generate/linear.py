@@ -106,6 +106,12 @@ def matrices(case):
         [a.astype(mx.float64), b.astype(mx.float64)],
         lambda a, b: [la.inv(a), la.solve(a, b), la.norm(a), la.svd(a, compute_uv=False)],
     )
+    whole = mx.array([[[2, 1], [1, 3]], [[-1, 4], [7, 2]]])
+    case(
+        "determinants of other numbers",
+        [whole, whole.astype(mx.float16), whole.astype(mx.bfloat16), whole > 1],
+        lambda *all: [f(x) for x in all for f in (la.det, lambda x: la.slogdet(x)[0], lambda x: la.slogdet(x)[1])],
+    )
     case("det of float64", [a.astype(mx.float64)], la.det)
     case(
         "gradients",

@@ -15,7 +15,14 @@ def mistakes():
     a, b, v, i = normal(1, 3, 4), normal(2, 5, 6), normal(3, 4), mx.array([0, 1])
     s, e = mx.array(2.0), mx.zeros((0, 3))
     m = normal(4, 3, 3)
+    pair = normal(15, 2, 2, 2)
     la, f, r, fast = mx.linalg, mx.fft, mx.random, mx.fast
+
+    def watched(x):
+        y = x * 2
+        mx.async_eval(y)
+        return y.sum()
+
     yield "add of shapes that do not broadcast", lambda: a + b
     yield "where of shapes that do not broadcast", lambda: mx.where(a > 0, b, v)
     yield "broadcast_to", lambda: mx.broadcast_to(a, (3, 5))
@@ -143,6 +150,11 @@ def mistakes():
     yield "rfft of complex", lambda: f.rfft(f.fft(a))
     yield "fftshift axis", lambda: f.fftshift(a, axes=(3,))
     yield "fftfreq", lambda: f.fftfreq(0)
+    yield "fftfreq distance", lambda: f.fftfreq(4, 0.0)
+    yield "rfftfreq distance", lambda: f.rfftfreq(4, 0.0)
+    yield "kron of nothing", lambda: mx.kron(e, m)
+    yield "det of complex", lambda: la.det(m.astype(mx.complex64))
+    yield "from_fp8 of integers", lambda: mx.from_fp8(i)
     yield "uniform dtype", lambda: r.uniform(shape=(2,), dtype=mx.int32)
     yield "uniform bounds", lambda: r.uniform(v, v, (3,))
     yield "uniform key dtype", lambda: r.uniform(shape=(2,), key=i)
@@ -166,6 +178,13 @@ def mistakes():
     yield "grad of an array", lambda: mx.grad(lambda x: x * 2)(a)
     yield "grad by integers", lambda: mx.grad(lambda x: mx.sum(x))(i)
     yield "grad argument", lambda: mx.grad(lambda x: mx.sum(x), argnums=1)(a)
+    yield "gather_mm by indices", lambda: mx.grad(lambda x, j: mx.gather_mm(x, x, j).sum(), (0, 1))(pair, i)
+    yield "gather_mm by computed indices", lambda: mx.grad(
+        lambda x: mx.gather_mm(x, x, None, mx.argmax(x[:, 0], axis=1)).sum()
+    )(pair)
+    yield "async_eval in grad", lambda: mx.grad(watched)(v)
+    yield "async_eval in vmap", lambda: mx.vmap(watched)(a)
+    yield "async_eval in compile", lambda: mx.compile(watched)(v)
     yield "vjp cotangents", lambda: mx.vjp(lambda x: x * 2, [a], [v])[0]
     yield "vjp number of cotangents", lambda: mx.vjp(lambda x: x * 2, [a], [])[0]
     yield "jvp tangents", lambda: mx.jvp(lambda x: x * 2, [a], [v])[0]

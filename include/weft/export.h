@@ -36,6 +36,11 @@ struct ExportOptions {
   /// the example's lengths do not matter.
   std::vector<DynamicAxis> dynamic = {};
   std::string metadata = {};  ///< text that is kept with the functions (UTF-8); ImportedFunction::metadata
+  /// Whether the imported function takes other lengths than those of the example: each length above 1 of the arguments
+  /// may be any other one, the same wherever the example has it, up to 2²⁰ (2¹⁵ where there are two such lengths, 2¹²
+  /// where there are more), unless the function fixes it. An imported function is compiled for each shape that it is
+  /// called with, from the one trace in the file.
+  bool shapeless = false;
 };
 
 /// A value of an operation's argument, as an export callback sees it: lists of whole numbers as Strides (a whole number
@@ -65,11 +70,13 @@ using ExportCallbackInput = std::unordered_map<
 using ExportCallback = std::function<void(const ExportCallbackInput&)>;
 
 /// Collects traces of one function for several signatures (dtypes and shapes) in one file. Arrays that the function
-/// refers to are stored with it, as they are now. Throws std::invalid_argument for what cannot be exported: a function
-/// that draws from the default random sequence (give it a key), `shapeless` (name the axes in ExportOptions instead).
+/// refers to are stored with it, as they are now; so is the key of the default random sequence where it draws from
+/// that, so that every call of the imported function draws the same numbers (give it a key as an argument for others).
+/// Throws std::invalid_argument for what cannot be exported: with `shapeless`, a function whose lengths cannot change,
+/// or take part in a reshape, a slice or a concatenation.
 class WEFT_API FunctionExporter {
  public:
-  /// Traces the function for the signature of these arguments and adds it.
+  /// Traces the function for the signature of these arguments and adds it. Throws std::runtime_error after `close`.
   void operator()(const std::initializer_list<array>& args) { (*this)(Args(args)); }
   void operator()(const Args& args);
   void operator()(const Kwargs& kwargs);
@@ -89,7 +96,7 @@ class WEFT_API FunctionExporter {
   std::unique_ptr<State> state_;
 };
 
-/// Returns an exporter that writes `file` when it is closed. `shapeless` must be false.
+/// Returns an exporter that writes `file` when it is closed. `shapeless` is ExportOptions::shapeless.
 WEFT_API FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, bool shapeless = false,
                                    const std::string& metadata = "");
 WEFT_API FunctionExporter exporter(const std::string& file, const KwargsFunction& fun, bool shapeless = false,
@@ -97,8 +104,8 @@ WEFT_API FunctionExporter exporter(const std::string& file, const KwargsFunction
 WEFT_API FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless = false,
                                    const std::string& metadata = "");
 WEFT_API FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options);
-/// Returns an exporter that tells the callback of each signature. Control flow is refused: its bodies are graphs of
-/// their own.
+/// Returns an exporter that tells the callback of each signature. Control flow is refused (its bodies are graphs of
+/// their own), and so is `shapeless`.
 WEFT_API FunctionExporter exporter(const ExportCallback& callback, const ArrayFunction& fun, bool shapeless = false);
 WEFT_API FunctionExporter exporter(const ExportCallback& callback, const KwargsFunction& fun, bool shapeless = false);
 WEFT_API FunctionExporter exporter(const ExportCallback& callback, const ArgsKwargsFunction& fun,

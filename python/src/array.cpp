@@ -288,7 +288,7 @@ void define_conversions(nb::class_<array>& c) {
   });
   c.def("__len__", [](const array& a) {
     if (a.ndim() == 0) throw nb::type_error("len() of an array without axes");
-    return a.shape(0).bound();
+    return int64_t{a.shape(0)};
   });
   c.def(
       "__iter__",

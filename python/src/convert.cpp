@@ -328,6 +328,22 @@ bool read_ints(handle source, const Take& take) {
   return read_ints(fast, take);
 }
 
+/// Reads a list or tuple of lengths, some of which are known only when a traced function is called.
+bool read_lengths(handle source, weft::Shape& shape) {
+  if (read_ints(source, [&](int64_t k) { shape.emplace_back(k); })) return true;
+  shape.clear();
+  PyObject* p = source.ptr();
+  if (!PyList_Check(p) && !PyTuple_Check(p)) return false;
+  for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(p); ++k) {
+    const handle item = PySequence_Fast_GET_ITEM(p, k);
+    int64_t length = 0;
+    if (isinstance<weft::Dim>(item)) shape.push_back(*inst_ptr<weft::Dim>(item));
+    else if (weft::python::read_int(item, length)) shape.emplace_back(length);
+    else return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool type_caster<weft::python::Axes>::from_python(handle source, uint32_t, cleanup_list*) noexcept {
@@ -350,7 +366,11 @@ bool type_caster<weft::python::Lengths>::from_python(handle source, uint32_t, cl
     value.shape.emplace_back(length);
     return true;
   }
-  return read_ints(source, [&](int64_t k) { value.shape.emplace_back(k); });
+  if (isinstance<weft::Dim>(source)) {
+    value.shape.push_back(*inst_ptr<weft::Dim>(source));
+    return true;
+  }
+  return read_lengths(source, value.shape);
 }
 
 bool type_caster<weft::python::Norm>::from_python(handle source, uint32_t, cleanup_list*) {
@@ -365,13 +385,14 @@ bool type_caster<weft::python::Norm>::from_python(handle source, uint32_t, clean
 
 bool type_caster<weft::Shape>::from_python(handle source, uint32_t, cleanup_list*) noexcept {
   value.clear();
-  return read_ints(source, [&](int64_t k) { value.emplace_back(k); });
+  return read_lengths(source, value);
 }
 
 handle type_caster<weft::Shape>::from_cpp(const weft::Shape& shape, rv_policy, cleanup_list*) noexcept {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
   for (size_t k = 0; k < shape.size(); ++k)
-    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(k), PyLong_FromLongLong(shape[k].bound()));
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(k),
+                     shape[k].is_static() ? PyLong_FromLongLong(shape[k].bound()) : cast(shape[k]).release().ptr());
   return tuple;
 }
 

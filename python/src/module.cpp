@@ -41,6 +41,7 @@ NB_MODULE(core, m) {
   m.doc() = "Arrays, their operations, and transforms of functions.";
   p::define_dtypes(m);
   p::define_devices(m);
+  p::define_lengths(m);
   p::define_array(m);
   p::nb::module_ linalg = m.def_submodule("linalg", "Linear algebra."),
                  fft = m.def_submodule("fft", "Fourier transforms."),

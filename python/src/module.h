@@ -8,6 +8,8 @@ namespace weft::python {
 void define_dtypes(nb::module_& m);
 /// Defines devices, streams and memory.
 void define_devices(nb::module_& m);
+/// Defines Length.
+void define_lengths(nb::module_& m);
 /// Defines the class array.
 nb::class_<array> define_array(nb::module_& m);
 /// Defines functions that take any number of arrays or Python's own types.

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
 #include "io/export_callback.h"
 #include "io/safetensors_header.h"
+#include "io/shapeless.h"
 #include "io/tape.h"
 #include "transforms/traced.h"
 
@@ -27,6 +29,9 @@ std::vector<graph::Type> argument_types(const Args& args, const Kwargs& kwargs, 
   std::vector<graph::Type> types;
   for (const array& a : args) types.push_back(a.value().type());
   for (const std::string& name : sorted_names(kwargs)) types.push_back(kwargs.at(name).value().type());
+  if (options.shapeless && !options.dynamic.empty())
+    throw_invalid("export_function",
+                  "a shapeless function has no dynamic axes of its own: give one of the two options");
   for (const DynamicAxis& d : options.dynamic) {
     if (d.argument < 0 || d.argument >= static_cast<int>(args.size()))
       throw_invalid("export_function", "dynamic axis \"" + d.name + "\" is of argument " + std::to_string(d.argument) +
@@ -41,10 +46,7 @@ std::vector<graph::Type> argument_types(const Args& args, const Kwargs& kwargs, 
 }
 
 void refuse_shapeless(bool shapeless) {
-  if (shapeless)
-    throw_invalid("export_function",
-                  "a program for any shape at all cannot be made: name the axes whose length may change, with their "
-                  "bounds, in ExportOptions::dynamic");
+  if (shapeless) throw_invalid("export_function", "a callback is told of one signature: shapeless must be false");
 }
 
 std::string signature(const io::TapedFunction& f) {
@@ -57,12 +59,18 @@ std::string signature(const io::TapedFunction& f) {
   return out + ")";
 }
 
-bool fits(const graph::Type& written, const graph::Type& given) {
-  if (written.dtype != given.dtype || written.shape.size() != given.shape.size()) return false;
-  for (size_t k = 0; k < written.shape.size(); ++k) {
-    const Dim &w = written.shape[k], &g = given.shape[k];
-    const bool length = w.symbol() && !g.symbol() && g.bound() >= 1 && g.bound() <= w.bound();
-    if (!(w == g) && !length) return false;
+/// Returns whether arguments have the written types, one length for each symbol.
+bool fits(const io::TapedFunction& f, const std::vector<array>& given) {
+  std::map<const Symbol*, int64_t> lengths;
+  for (size_t k = 0; k < given.size(); ++k) {
+    const graph::Type &written = f.tape.inputs[k], &type = given[k].value().type();
+    if (written.dtype != type.dtype || written.shape.size() != type.shape.size()) return false;
+    for (size_t axis = 0; axis < written.shape.size(); ++axis) {
+      const Dim &w = written.shape[axis], &g = type.shape[axis];
+      if (w == g) continue;
+      if (!w.symbol() || g.symbol() || g.bound() < 1 || g.bound() > w.bound()) return false;
+      if (lengths.emplace(w.symbol(), g.bound()).first->second != g.bound()) return false;
+    }
   }
   return true;
 }
@@ -102,7 +110,7 @@ void FunctionExporter::operator()(const Kwargs& kwargs) { (*this)({}, kwargs); }
 
 void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
   State& s = *state_;
-  if (!s.open) throw_invalid("export_function", s.file + " is closed: nothing can be added");
+  if (!s.open) throw std::runtime_error("[export_function] " + s.file + " is closed: nothing can be added");
   io::TapedFunction f;
   f.arguments = args.size();
   f.keywords = sorted_names(kwargs);
@@ -111,7 +119,9 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
     for (size_t k = 0; k < f.keywords.size(); ++k) by_name.emplace(f.keywords[k], in[f.arguments + k]);
     return s.fun(Args(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(f.arguments)), by_name);
   };
-  const auto traced = transforms::graph_of(flat, argument_types(args, kwargs, s.options));
+  const auto types = argument_types(args, kwargs, s.options);
+  f.shapeless = s.options.shapeless;
+  const auto traced = f.shapeless ? io::trace_shapeless(flat, types) : transforms::graph_of(flat, types);
   if (s.callback) return io::tell(s.callback, traced.graph, f.keywords, traced.captured, s.told);
   f.tape = io::tape_of(traced.graph);
   for (const array& a : traced.captured) {
@@ -145,8 +155,7 @@ ArgsKwargsFunction with_both(const KwargsFunction& fun) {
 
 FunctionExporter exporter(const std::string& file, const ArgsKwargsFunction& fun, bool shapeless,
                           const std::string& metadata) {
-  refuse_shapeless(shapeless);
-  return {file, fun, {.metadata = metadata}};
+  return {file, fun, {.metadata = metadata, .shapeless = shapeless}};
 }
 FunctionExporter exporter(const std::string& file, const ArrayFunction& fun, const ExportOptions& options) {
   return {file, with_both(fun), options};
@@ -205,7 +214,7 @@ void export_function(const ExportCallback& callback, const ArgsKwargsFunction& f
   exporter(callback, fun, shapeless)(args, kwargs);
 }
 
-/// Compiles each function of the file once for its signature.
+/// Compiles each function of the file once for its signature, a shapeless one for each shape it is called with.
 struct ImportedFunction::State {
   std::string file;
   io::ProgramFile program;
@@ -216,7 +225,7 @@ namespace {
 
 ArrayFunction compiled_function(const io::TapedFunction& f, const std::vector<array>& stored) {
   CompileOptions options;
-  for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k)
+  for (size_t k = 0; k < f.arguments + f.keywords.size() && !f.shapeless; ++k)
     for (size_t axis = 0; axis < f.tape.inputs[k].shape.size(); ++axis)
       if (const Symbol* s = f.tape.inputs[k].shape[axis].symbol())
         options.dynamic.push_back({static_cast<int>(k), static_cast<int>(axis), s->name, s->bound});
@@ -244,9 +253,7 @@ std::vector<array> ImportedFunction::operator()(const Args& args, const Kwargs& 
   std::string known, given;
   for (size_t k = 0; k < state_->program.functions.size(); ++k) {
     const io::TapedFunction& f = state_->program.functions[k];
-    bool match = f.arguments == args.size() && f.keywords == names;
-    for (size_t i = 0; match && i < flat.size(); ++i) match = fits(f.tape.inputs[i], flat[i].value().type());
-    if (match) return state_->compiled[k](flat);
+    if (f.arguments == args.size() && f.keywords == names && fits(f, flat)) return state_->compiled[k](flat);
     known += (known.empty() ? "" : ", ") + signature(f);
   }
   for (const array& a : flat) given += (given.empty() ? "" : ", ") + graph::to_string(a.value().type());

@@ -54,6 +54,7 @@ struct TapedFunction {
   size_t arguments = 0;               // positional
   std::vector<std::string> keywords;  // ascending
   std::vector<std::string> stored;    // names of stored arrays
+  bool shapeless = false;             // each call replays it with the numbers of its lengths
 };
 
 /// Serializes a graph. Composites are written with their bodies, without derivatives of their own.

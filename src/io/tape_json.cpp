@@ -118,6 +118,8 @@ ordered_json tape_json(const Tape& tape) {
 /// Reads what `tape_json` wrote; every field is checked for its kind, and unknown ones are refused.
 class TapeReader {
  public:
+  /// `shapeless`: nothing is laid out at the bounds of symbols.
+  explicit TapeReader(bool shapeless) : shapeless_(shapeless) {}
   Tape tape(const json& root) const {
     fields(root, "a function", {"inputs", "entries", "outputs"}, {"inputs", "entries", "outputs"});
     Tape out;
@@ -161,6 +163,11 @@ class TapeReader {
         fail(fmt::format("{} has an unknown field {}", what, json(key).dump()));
   }
 
+  static bool truth(const json& value, const char* what) {
+    if (!value.is_boolean()) fail(fmt::format("{} is neither true nor false", what));
+    return value.get<bool>();
+  }
+
  private:
   static Dim dim(const json& value) {
     constexpr int64_t most = int64_t{1} << 47;
@@ -176,12 +183,13 @@ class TapeReader {
       fail("a length has an impossible name or bound");
     return symbol(name, bound);
   }
-  static Shape shape(const json& value) {
+  Shape shape(const json& value) const {
     Shape out;
     double elements = 1;
     for (const json& d : list(value, "a shape")) {
       out.push_back(dim(d));
-      elements *= static_cast<double>(std::max<int64_t>(out.back().bound(), 1));
+      const bool open = shapeless_ && !out.back().is_static();
+      elements *= open ? 1 : static_cast<double>(std::max<int64_t>(out.back().bound(), 1));
     }
     if (out.size() > 64 || elements > 0x1p47) fail("the shape " + to_string(out) + " is larger than any memory");
     return out;
@@ -193,7 +201,7 @@ class TapeReader {
       fail("the dtype " + value.dump() + " is not known");
     }
   }
-  static graph::Type type(const json& value) {
+  graph::Type type(const json& value) const {
     if (!value.is_array() || value.size() != 2) fail("a type is not a dtype with a shape");
     return {shape(value[1]), dtype(value[0])};
   }
@@ -283,10 +291,6 @@ class TapeReader {
     out.max_steps = whole(value["max_steps"], "max_steps"), out.reverse = truth(value["reverse"], "reverse");
     return out;
   }
-  static bool truth(const json& value, const char* what) {
-    if (!value.is_boolean()) fail(fmt::format("{} is neither true nor false", what));
-    return value.get<bool>();
-  }
   static graph::AttentionRegion attention(const json& value) {
     fields(value, "attention", {"scale", "causal", "offset", "mask", "derivative"},
            {"scale", "causal", "offset", "mask", "derivative", "dropout"});
@@ -313,6 +317,8 @@ class TapeReader {
       if (graph::name(m) == name) return m;
     fail("the mode " + json(name).dump() + " is not known");
   }
+
+  bool shapeless_;
 };
 
 }  // namespace
@@ -328,6 +334,7 @@ std::string functions_json(const std::vector<TapedFunction>& functions) {
     one["arguments"] = f.arguments;
     one["keywords"] = f.keywords;
     one["stored"] = f.stored;
+    if (f.shapeless) one["shapeless"] = true;
     out["functions"].push_back(std::move(one));
   }
   return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -345,15 +352,16 @@ std::vector<TapedFunction> functions_from_json(std::string_view text) {
   TapeReader::list(root["functions"], "functions");
   for (json& f : root["functions"]) {
     TapeReader::fields(f, "a function", {"arguments", "keywords", "stored"},
-                       {"inputs", "entries", "outputs", "arguments", "keywords", "stored"});
+                       {"inputs", "entries", "outputs", "arguments", "keywords", "stored", "shapeless"});
     TapedFunction one;
+    if (f.contains("shapeless")) one.shapeless = TapeReader::truth(f["shapeless"], "shapeless");
     for (const json& k : TapeReader::list(f["keywords"], "keywords"))
       one.keywords.push_back(TapeReader::text(k, "a keyword"));
     for (const json& k : TapeReader::list(f["stored"], "stored"))
       one.stored.push_back(TapeReader::text(k, "the name of an array"));
     const int64_t arguments = TapeReader::whole(f["arguments"], "arguments");
-    for (const char* key : {"arguments", "keywords", "stored"}) f.erase(key);
-    one.tape = TapeReader().tape(f);
+    for (const char* key : {"arguments", "keywords", "stored", "shapeless"}) f.erase(key);
+    one.tape = TapeReader(one.shapeless).tape(f);
     const auto others = static_cast<int64_t>(one.keywords.size() + one.stored.size());
     if (arguments < 0 || arguments != static_cast<int64_t>(one.tape.inputs.size()) - others)
       fail("arguments, keywords and stored arrays are not as many as the inputs");

@@ -225,10 +225,6 @@ Traced trace_function(const ArrayFunction& fun, const std::vector<graph::Type>& 
 FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments) {
   const uint64_t first_id = graph::constant(float32, Number::of_real(0)).node->id();
   const Run run = run_on_placeholders(fun, arguments, {});
-  if (run.drew_key)
-    throw_invalid("export_function",
-                  "the function draws from the default random sequence, which is no part of it: give it a key as an "
-                  "argument, and draw with that");
   Values outputs;
   for (const array& a : run.results) outputs.push_back(a.value());
   const Values captured = capture(run, outputs, first_id);

@@ -44,8 +44,8 @@ struct FunctionGraph {
   graph::Graph graph;
   std::vector<array> captured;  // with data
 };
-/// Runs `fun` once on placeholders. Throws std::invalid_argument where it draws from the default random sequence, which
-/// is not part of it.
+/// Runs `fun` once on placeholders. The key of the default random sequence is captured where the function draws from
+/// it.
 FunctionGraph graph_of(const ArrayFunction& fun, const std::vector<graph::Type>& arguments);
 
 /// Calls `fun` inside another trace, which it becomes a part of. Its states must be captured by an enclosing compiled

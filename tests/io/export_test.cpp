@@ -192,7 +192,7 @@ TEST_CASE("export: keywords, several signatures, one file") {
     e(Args{array(2.0f)}, Kwargs{{"minus", array(1.0f)}});
     e(Args{array({1, 2})}, Kwargs{});
     e.close();
-    CHECK_THROWS_AS(e({array(1.0f)}), std::invalid_argument);
+    CHECK_THROWS_AS(e({array(1.0f)}), std::runtime_error);
   }
   const auto g = import_function(file);
   CHECK(g({array(2.0f)})[0].item<float>() == 2000);
@@ -308,7 +308,7 @@ TEST_CASE("export: a callback is told enough to compute the function") {
   CHECK(listener.keywords[0] == std::pair<std::string, std::string>{"by", std::get<0>(listener.inputs[1])});
   CHECK(floats(listener.output()) == floats(f({x}, {{"by", y}})[0]));
   e.close();
-  CHECK_THROWS_AS(e({x}), std::invalid_argument);
+  CHECK_THROWS_AS(e({x}), std::runtime_error);
   // Regions are written out; control flow and shapeless functions are refused.
   std::vector<std::string> names;
   const ExportCallback names_of = [&](const ExportCallbackInput& told) {
@@ -343,13 +343,7 @@ TEST_CASE("export: a GPT's forward pass") {
 TEST_CASE("export: what cannot be exported, and files that hold no function") {
   const Folder folder;
   const std::string file = folder / "x.weft";
-  const ArrayFunction draws =
-                          [](const std::vector<array>&in) { return std::vector<array>{in[0] + random::normal({2})}; },
-                      plain = [](const std::vector<array>&in) { return in; };
-  CHECK_THROWS_WITH_AS(export_function(file, draws, {zeros({2})}), doctest::Contains("give it a key"),
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(export_function(file, plain, {zeros({2})}, true), doctest::Contains("ExportOptions"),
-                       std::invalid_argument);
+  const ArrayFunction plain = [](const std::vector<array>& in) { return in; };
   CHECK_THROWS_AS(export_function(file, plain, {zeros({2})}, ExportOptions{.dynamic = {{1, 0, "n", 4}}}),
                   std::invalid_argument);
   CHECK_FALSE(std::filesystem::exists(file));

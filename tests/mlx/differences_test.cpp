@@ -88,6 +88,12 @@ const Behaviours integers_and_casts = {
      [] {
        CHECK(numbers(take(floats({1, 2, 3}), array({7, -9}))) == Floats{3, 1});
      }},
+    {"view-bool",
+     [] {
+       const array bools = view(astype(floats({0, 1, 2, 255}), uint8), bool_);
+       CHECK(numbers(bools) == Floats{0, 1, 1, 1});
+       CHECK(numbers(view(bools, uint8)) == Floats{0, 1, 1, 1});
+     }},
 };
 
 const Behaviours real_values = {
@@ -347,8 +353,8 @@ const Behaviours programs = {
      }},
     {"export-shapeless",
      [] {
-       ArrayFunction f = [](const Arrays& in) { return in; };
-       CHECK(thrown_by([&] { exporter("unused.weft", f, true); }) == "ValueError");
+       const ArrayFunction merged = [](const Arrays& in) { return Arrays{flatten(in[0])}; };
+       CHECK(thrown_by([&] { exporter("unused.weft", merged, true)({ones({2, 3})}); }) == "ValueError");
      }},
     {"graph-operations",
      [] {

@@ -1,6 +1,7 @@
-"""The examples of other frameworks, where those are installed."""
+"""The examples: those of other frameworks where these are installed."""
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,10 @@ def test_examples_run(module, file, capsys):
     pytest.importorskip(module)
     runpy.run_path(str(EXAMPLES / file), run_name="__main__")
     assert "gradients agree" in capsys.readouterr().out
+
+
+def test_exported_training(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["export_training.py", str(tmp_path)])
+    runpy.run_path(str(EXAMPLES / "export_training.py"), run_name="__main__")
+    assert "trained from the two files" in capsys.readouterr().out
+    assert {file.name for file in tmp_path.iterdir()} == {"init.weft", "step.weft"}

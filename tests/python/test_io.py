@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ALL, assert_close, assert_equal, device_array, draw, host, module
+from support import ALL, IS_MLX, assert_close, assert_equal, device_array, draw, host, module
 
 import weft.core as mx
 
@@ -236,6 +236,82 @@ def test_exporter_of_several_shapes(tmp_path):
     assert_equal(loaded(mx.ones((2, 2)))[0], np.full((2, 2), 2))
     with pytest.raises(ValueError):
         loaded(mx.ones(3))
+
+
+def test_a_closed_exporter_takes_nothing(tmp_path):
+    export = mx.exporter(str(tmp_path / "f.mlxfn"), lambda x: x * 2)
+    export(mx.ones(2))
+    export.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        export(mx.ones(3))
+
+
+def test_shapeless_functions_take_other_lengths(tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    w = mx.random.normal((3, 4))
+
+    def f(x, *, y):
+        return [mx.softmax(x @ w, axis=-1) + y[:, None]]
+
+    mx.export_function(path, f, mx.ones((5, 3)), y=mx.ones(5), shapeless=True)
+    loaded = mx.import_function(path)
+    for n in (1, 2, 9):
+        x, y = mx.random.normal((n, 3)), mx.random.normal((n,))
+        assert_close(loaded(x, y=y)[0], np.array(f(x, y=y)[0]), 4)
+        slope = mx.grad(lambda x: (loaded(x, y=y)[0] ** 2).sum())(x)
+        assert_close(slope, np.array(mx.grad(lambda x: (f(x, y=y)[0] ** 2).sum())(x)), 64)
+    with pytest.raises(ValueError):
+        loaded(mx.ones((4, 2)), y=mx.ones(4))
+
+    def heads(x):
+        batch, length, width = x.shape
+        y = (x @ square).reshape(batch, length, 2, -1).transpose(0, 2, 1, 3)
+        return y * width**-0.5, mx.zeros((length, batch))
+
+    if not IS_MLX:  # whose reshape has the example's sizes
+        square = mx.random.normal((4, 4))
+        mx.export_function(path, heads, mx.ones((2, 5, 4)), shapeless=True)
+        loaded = mx.import_function(path)
+        for shape in ((3, 1, 4), (1, 7, 4)):
+            x = mx.random.normal(shape)
+            for got, expected in zip(loaded(x), heads(x)):
+                assert_close(got, np.array(expected), 4)
+    with mx.exporter(path, lambda x: x * 2, shapeless=True) as export:
+        export(mx.ones(3))
+        export(mx.ones((2, 3)))
+    loaded = mx.import_function(path)
+    assert_equal(loaded(mx.ones(7))[0], np.full(7, 2))
+    assert_equal(loaded(mx.ones((4, 5)))[0], np.full((4, 5), 2))
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX runs the trace of the example")
+def test_lengths_that_cannot_stay_open_are_refused(tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    for f, why in (
+        (lambda x: x.reshape(-1), "may change, but not as a symbol"),
+        (lambda x: x[1:], "a signature for each length"),
+        (lambda x: x * x.shape[0], "may change, but not as a symbol"),
+        (lambda x: x + 1 if x.shape[0] == 2 else x, "may change, but not as a symbol"),
+        (lambda x: mx.zeros(len(x)), "may change, but not as a symbol"),
+        (lambda x: x + mx.ones((2, 3)), "no length of the arguments may change"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            mx.export_function(path, f, mx.ones((2, 3)), shapeless=True)
+    with pytest.raises(ZeroDivisionError):
+        mx.export_function(path, lambda x: 1 / 0, mx.ones((2, 3)), shapeless=True)
+
+
+def test_exported_draws_are_those_of_the_export(tmp_path):
+    path = str(tmp_path / "f.mlxfn")
+    mx.random.seed(3)
+    mx.export_function(path, lambda: mx.random.normal((4,)))
+    following = np.array(mx.random.normal((4,)))
+    loaded = mx.import_function(path)
+    mx.random.seed(3)
+    expected = np.array(mx.random.normal((4,)))
+    assert_equal(mx.random.normal((4,)), following)
+    assert_equal(loaded()[0], expected)
+    assert_equal(loaded()[0], expected)
 
 
 def test_import_of_a_file_that_is_not_there(tmp_path):

@@ -17,6 +17,7 @@ struct Entry {
   enum class Kind { range, index, gather, fresh } kind;
   int64_t start = 0, step = 1, size = 0;          // range, index
   std::optional<array> positions = std::nullopt;  // gather
+  bool all = false;                               // range: the whole axis, whose length may be symbolic
 };
 
 // One entry for each axis of the array, in order, with new axes in between.
@@ -25,14 +26,20 @@ struct Plan {
   bool advanced = false;  // there is an array of indices: integers then count as arrays of one element
 };
 
-Entry whole(int64_t n) { return {Entry::Kind::range, 0, 1, n}; }
+Entry whole(const Dim& n) {
+  Entry entry{Entry::Kind::range, 0, 1, n.bound()};
+  entry.all = true;
+  return entry;
+}
 
 int64_t clamped(const Slice::Bound& bound, int64_t fallback, int64_t low, int64_t high, int64_t n) {
   return bound ? std::clamp(*bound < 0 ? *bound + n : *bound, low, high) : fallback;
 }
 
-Entry range_of(const Slice& s, int64_t n) {
+Entry range_of(const Slice& s, const Dim& length) {
   const int64_t step = s.stride().value_or(1);
+  if (!s.start() && !s.stop() && step == 1) return whole(length);
+  const int64_t n = length;
   if (step == 0) throw_invalid("index", "the step of a slice must not be 0");
   const bool up = step > 0;
   const int64_t low = up ? 0 : -1, high = up ? n : n - 1;
@@ -107,7 +114,7 @@ array basic(const array& a, const Plan& plan) {
       shape.emplace_back(1);
       continue;
     }
-    const bool cut = e.kind == Entry::Kind::range || e.kind == Entry::Kind::index;
+    const bool cut = !e.all && (e.kind == Entry::Kind::range || e.kind == Entry::Kind::index);
     start.push_back(cut ? e.start : 0);
     step.push_back(cut ? e.step : 1);
     sizes.push_back(cut ? Dim(e.size) : a.shape()[sizes.size()]);

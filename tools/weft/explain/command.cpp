@@ -35,12 +35,12 @@ std::vector<std::string> stages_to_show(const std::string& list) {
 }
 
 /// Returns arrays of the types that a function was exported for: ones, which every operator accepts; lengths at their
-/// bounds.
+/// bounds, those of a shapeless function 64.
 std::vector<array> example_arguments(const io::TapedFunction& f) {
   std::vector<array> out;
   for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {
     Shape shape;
-    for (const Dim& d : f.tape.inputs[k].shape) shape.push_back(d.bound());
+    for (const Dim& d : f.tape.inputs[k].shape) shape.push_back(f.shapeless && d.symbol() ? int64_t{64} : d.bound());
     out.push_back(ones(shape, f.tape.inputs[k].dtype));
   }
   eval(out);

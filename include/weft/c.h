@@ -101,6 +101,10 @@ typedef struct weft_arrays_handle* weft_arrays;
 typedef struct weft_map_handle* weft_map;
 /// A function of arrays.
 typedef struct weft_function_handle* weft_function;
+/// Writes the traces of a function for several signatures to one file.
+typedef struct weft_exporter_handle* weft_exporter;
+/// Processes that communicate.
+typedef struct weft_group_handle* weft_group;
 
 /// Makes an array of a copy of row-major elements of the dtype.
 WEFT_API weft_status weft_array_new(weft_array* result, const void* data, const int64_t* shape, size_t ndim,
@@ -208,8 +212,49 @@ WEFT_API weft_status weft_random_key(weft_array* result, uint64_t seed);
 WEFT_API size_t weft_active_memory(void);
 WEFT_API size_t weft_peak_memory(void);
 WEFT_API size_t weft_cache_memory(void);
+/// Sets the peak to what is used now.
+WEFT_API void weft_reset_peak_memory(void);
+/// Returns the most bytes that arrays may use.
+WEFT_API size_t weft_memory_limit(void);
+/// Sets the most bytes that arrays may use, and that are kept for new ones; returns what the limit was. 0 is no limit
+/// of the first, and keeps nothing. What would use more memory fails with WEFT_RUNTIME_ERROR.
+WEFT_API size_t weft_set_memory_limit(size_t limit);
+WEFT_API size_t weft_set_cache_limit(size_t limit);
 /// Gives back what is kept for new arrays.
 WEFT_API void weft_clear_cache(void);
+
+/// Gives whether a backend of distributed programs is available: "any", "ring", "mpi", "nccl" or "jaccl".
+WEFT_API weft_status weft_distributed_is_available(bool* result, const char* backend);
+/// Gives the group of all processes, which is this one alone where the backend is not available; with `strict` that is
+/// WEFT_RUNTIME_ERROR. Not built yet: connections between processes, so that every group has one process.
+WEFT_API weft_status weft_distributed_init(weft_group* result, bool strict, const char* backend);
+/// Frees a group. NULL is allowed.
+WEFT_API void weft_group_free(weft_group group);
+/// Returns the number of this process, and that of all processes of the group. NULL is the group of all processes, here
+/// and below.
+WEFT_API int weft_group_rank(weft_group group);
+WEFT_API int weft_group_size(weft_group group);
+/// Gives the group of those processes that give the same color, ordered by key, by rank where it is negative.
+/// WEFT_RUNTIME_ERROR for a group of one.
+WEFT_API weft_status weft_group_split(weft_group* result, weft_group group, int color, int key);
+/// Give the sum, the largest and the smallest of the processes' arrays, element by element; the arrays joined along the
+/// first axis; this process's part of their sum along the first axis.
+WEFT_API weft_status weft_distributed_all_sum(weft_array* result, weft_array x, weft_group group, weft_stream stream);
+WEFT_API weft_status weft_distributed_all_max(weft_array* result, weft_array x, weft_group group, weft_stream stream);
+WEFT_API weft_status weft_distributed_all_min(weft_array* result, weft_array x, weft_group group, weft_stream stream);
+WEFT_API weft_status weft_distributed_all_gather(weft_array* result, weft_array x, weft_group group,
+                                                 weft_stream stream);
+WEFT_API weft_status weft_distributed_sum_scatter(weft_array* result, weft_array x, weft_group group,
+                                                  weft_stream stream);
+/// Gives an array that is sent to process `dst` when it is evaluated. WEFT_INVALID_ARGUMENT in a group of one.
+WEFT_API weft_status weft_distributed_send(weft_array* result, weft_array x, int dst, weft_group group,
+                                           weft_stream stream);
+/// Gives an array of this shape and dtype, or of those of x, that process `src` sends. WEFT_INVALID_ARGUMENT in a group
+/// of one.
+WEFT_API weft_status weft_distributed_recv(weft_array* result, const int64_t* shape, size_t ndim, weft_dtype dtype,
+                                           int src, weft_group group, weft_stream stream);
+WEFT_API weft_status weft_distributed_recv_like(weft_array* result, weft_array x, int src, weft_group group,
+                                                weft_stream stream);
 
 /// Makes an empty map.
 WEFT_API weft_status weft_map_new(weft_map* result);
@@ -235,7 +280,16 @@ WEFT_API weft_status weft_load_map(weft_map* result, const char* path);
 WEFT_API weft_status weft_save_map(const char* path, weft_map map);
 /// Writes a function, traced for these arguments.
 WEFT_API weft_status weft_export_function(const char* path, weft_function f, weft_arrays arguments);
-/// Gives the function of a file.
+/// Makes an exporter of f's signatures; with `shapeless`, as for C++'s ExportOptions::shapeless, the imported function
+/// takes other lengths than those of the examples.
+WEFT_API weft_status weft_exporter_new(weft_exporter* result, const char* path, weft_function f, bool shapeless);
+/// Calls the function once with placeholders for these arguments, and adds what it computes as a signature.
+WEFT_API weft_status weft_exporter_add(weft_exporter exporter, weft_arrays arguments);
+/// Writes the file; nothing can be added afterwards (WEFT_RUNTIME_ERROR).
+WEFT_API weft_status weft_exporter_close(weft_exporter exporter);
+/// Frees an exporter. NULL is allowed. One that was not closed is closed, without a report of errors.
+WEFT_API void weft_exporter_free(weft_exporter exporter);
+/// Gives the function of a file, which calls the signature that fits its arguments.
 WEFT_API weft_status weft_import_function(weft_function* result, const char* path);
 
 #ifdef __cplusplus

@@ -145,4 +145,8 @@ weft_status weft_random_key(weft_array* result, uint64_t seed) {
 size_t weft_active_memory(void) { return weft::get_active_memory(); }
 size_t weft_peak_memory(void) { return weft::get_peak_memory(); }
 size_t weft_cache_memory(void) { return weft::get_cache_memory(); }
+void weft_reset_peak_memory(void) { weft::reset_peak_memory(); }
+size_t weft_memory_limit(void) { return weft::get_memory_limit(); }
+size_t weft_set_memory_limit(size_t limit) { return weft::set_memory_limit(limit); }
+size_t weft_set_cache_limit(size_t limit) { return weft::set_cache_limit(limit); }
 void weft_clear_cache(void) { weft::clear_cache(); }

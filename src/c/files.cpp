@@ -102,6 +102,16 @@ weft_status weft_save_map(const char* path, weft_map map) {
 weft_status weft_export_function(const char* path, weft_function f, weft_arrays arguments) {
   return guarded([&] { weft::export_function(in(path), in(f), in(arguments)); });
 }
+weft_status weft_exporter_new(weft_exporter* result, const char* path, weft_function f, bool shapeless) {
+  return guarded([&] { out(result, weft::exporter(in(path), in(f), shapeless)); });
+}
+weft_status weft_exporter_add(weft_exporter exporter, weft_arrays arguments) {
+  return guarded([&] { in(exporter)(in(arguments)); });
+}
+weft_status weft_exporter_close(weft_exporter exporter) {
+  return guarded([&] { in(exporter).close(); });
+}
+void weft_exporter_free(weft_exporter exporter) { delete exporter; }
 weft_status weft_import_function(weft_function* result, const char* path) {
   return guarded([&] {
     const weft::ImportedFunction imported = weft::import_function(in(path));

@@ -50,6 +50,7 @@ const array& in(weft_array a) { return value_of(a, "an array").value; }
 std::vector<array>& in(weft_arrays list) { return value_of(list, "a list of arrays").values; }
 const ArrayFunction& in(weft_function f) { return value_of(f, "a function").value; }
 weft_map_handle& in(weft_map map) { return value_of(map, "a map"); }
+FunctionExporter& in(weft_exporter exporter) { return value_of(exporter, "an exporter").value; }
 
 Dtype in(weft_dtype dtype) {
   static constexpr Dtype all[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,      int16,       int32,
@@ -100,6 +101,15 @@ void out(weft_function* to, ArrayFunction value) {
   weft_function& result = value_of(to, "the result");
   result = new weft_function_handle{std::move(value)};
 }
+void out(weft_exporter* to, FunctionExporter value) {
+  weft_exporter& result = value_of(to, "the result");
+  result = new weft_exporter_handle{std::move(value)};
+}
+void out(weft_group* to, const distributed::Group& value) {
+  weft_group& result = value_of(to, "the result");
+  result = new weft_group_handle{value};
+}
+void out(bool* to, bool value) { value_of(to, "the result") = value; }
 
 }  // namespace weft::c
 

@@ -6,6 +6,8 @@
 
 #include "weft/array.h"
 #include "weft/c.h"
+#include "weft/distributed.h"
+#include "weft/export.h"
 #include "weft/fft.h"
 #include "weft/transforms.h"
 
@@ -21,6 +23,12 @@ struct weft_map_handle {
 };
 struct weft_function_handle {
   weft::ArrayFunction value;
+};
+struct weft_exporter_handle {
+  weft::FunctionExporter value;
+};
+struct weft_group_handle {
+  weft::distributed::Group value;
 };
 
 /// C's types as C++'s, and errors as numbers: what functions of the C interface are made of.
@@ -50,6 +58,7 @@ const array& in(weft_array a);
 std::vector<array>& in(weft_arrays list);
 const ArrayFunction& in(weft_function f);
 weft_map_handle& in(weft_map map);
+FunctionExporter& in(weft_exporter exporter);
 Dtype in(weft_dtype dtype);
 StreamOrDevice in(weft_stream stream);
 fft::FFTNorm in(weft_fft_norm norm);
@@ -76,6 +85,9 @@ Shape lengths(const int64_t* values, size_t count);
 void out(weft_array* to, array value);
 void out(weft_arrays* to, std::vector<array> values);
 void out(weft_function* to, ArrayFunction value);
+void out(weft_exporter* to, FunctionExporter value);
+void out(weft_group* to, const distributed::Group& value);
+void out(bool* to, bool value);
 template <class... To, class... A, size_t... K>
 void out_each(std::tuple<To...> to, const std::tuple<A...>& from, std::index_sequence<K...>) {
   (out(std::get<K>(to), std::get<K>(from)), ...);

@@ -360,3 +360,100 @@ TEST_CASE("einsum of windows is a convolution, and says what it does not take") 
   CHECK(weft_einsum(&none, "(2*place-tap), tap -> place", operands, 2, here) == WEFT_INVALID_ARGUMENT);
   CHECK(std::string(weft_error_message()).find("reverse or pad") != std::string::npos);
 }
+
+namespace {
+
+struct Exporter {
+  weft_exporter e = nullptr;
+  ~Exporter() { weft_exporter_free(e); }
+};
+
+}  // namespace
+
+TEST_CASE("several signatures in one file, and one signature for all lengths") {
+  const auto folder = std::filesystem::temp_directory_path() / "weft_c_signatures";
+  std::filesystem::create_directories(folder);
+  const std::string several = (folder / "several.weft").string(), any = (folder / "any.weft").string();
+  const Function f(cube);
+  const Array three({1, 2, 3}), two({4, 5}), four({1, 2, 3, 4});
+  const List in_three{three}, in_two{two}, in_four{four};
+  {
+    Exporter e;
+    REQUIRE(weft_exporter_new(&e.e, several.c_str(), f.f, false) == WEFT_OK);
+    CHECK(weft_exporter_add(e.e, in_three.l) == WEFT_OK);
+    CHECK(weft_exporter_add(e.e, in_two.l) == WEFT_OK);
+    CHECK(weft_exporter_add(e.e, nullptr) == WEFT_INVALID_ARGUMENT);
+    CHECK(weft_exporter_close(e.e) == WEFT_OK);
+    CHECK(weft_exporter_add(e.e, in_four.l) == WEFT_RUNTIME_ERROR);
+    CHECK(std::string(weft_error_message()).find("closed") != std::string::npos);
+  }
+  {
+    Exporter e;
+    REQUIRE(weft_exporter_new(&e.e, any.c_str(), f.f, true) == WEFT_OK);
+    CHECK(weft_exporter_add(e.e, in_three.l) == WEFT_OK);
+  }  // freed: written
+  CHECK(weft_exporter_new(nullptr, any.c_str(), f.f, true) == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_exporter_close(nullptr) == WEFT_INVALID_ARGUMENT);
+  const auto call = [](const std::string& path, const List& in, List& out) {
+    Function g;
+    REQUIRE(weft_import_function(&g.f, path.c_str()) == WEFT_OK);
+    return weft_function_call(&out.l, g.f, in.l);
+  };
+  List a, b, c, d, e;
+  CHECK((call(several, in_three, a) == WEFT_OK && a.values(0) == Values{1, 8, 27}));
+  CHECK((call(several, in_two, b) == WEFT_OK && b.values(0) == Values{64, 125}));
+  CHECK(call(several, in_four, c) == WEFT_INVALID_ARGUMENT);
+  CHECK((call(any, in_two, d) == WEFT_OK && d.values(0) == Values{64, 125}));
+  CHECK((call(any, in_four, e) == WEFT_OK && e.values(0) == Values{1, 8, 27, 64}));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("memory is counted and limited") {
+  const size_t cache = weft_set_cache_limit(0), limit = weft_memory_limit();
+  weft_reset_peak_memory();
+  const size_t before = weft_active_memory();
+  CHECK(weft_peak_memory() == before);
+  {
+    const Array big(std::vector<float>(1 << 20, 1.0f));
+    CHECK(weft_active_memory() >= before + (size_t{4} << 20));
+    CHECK(weft_set_memory_limit(weft_active_memory() + 1024) == limit);
+    CHECK(weft_memory_limit() == weft_active_memory() + 1024);
+    Array doubled;
+    REQUIRE(weft_add(&doubled.a, big, big, here) == WEFT_OK);
+    CHECK(weft_array_eval(doubled) == WEFT_RUNTIME_ERROR);
+    weft_set_memory_limit(limit);
+    CHECK(weft_array_eval(doubled) == WEFT_OK);
+  }
+  CHECK(weft_peak_memory() >= before + (size_t{8} << 20));
+  CHECK(weft_cache_memory() == 0);
+  CHECK(weft_set_cache_limit(cache) == 0);
+}
+
+TEST_CASE("a process by itself is a group of one") {
+  weft_group group = nullptr, part = nullptr;
+  bool available = true;
+  CHECK(weft_distributed_is_available(&available, "any") == WEFT_OK);
+  CHECK(!available);
+  CHECK(weft_distributed_is_available(&available, "pigeons") == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_distributed_init(&group, true, "any") == WEFT_RUNTIME_ERROR);
+  REQUIRE(weft_distributed_init(&group, false, "any") == WEFT_OK);
+  CHECK((weft_group_rank(group) == 0 && weft_group_size(group) == 1));
+  CHECK((weft_group_rank(nullptr) == 0 && weft_group_size(nullptr) == 1));
+  CHECK(weft_group_split(&part, group, 0, -1) == WEFT_RUNTIME_ERROR);
+  const Array x({1, 2, 3});
+  using Collective = weft_status (*)(weft_array*, weft_array, weft_group, weft_stream);
+  for (const Collective f : {weft_distributed_all_sum, weft_distributed_all_max, weft_distributed_all_min,
+                             weft_distributed_all_gather, weft_distributed_sum_scatter})
+    for (const weft_group g : {group, weft_group(nullptr)}) {
+      Array result;
+      REQUIRE(f(&result.a, x, g, here) == WEFT_OK);
+      CHECK(result.values() == x.values());
+      CHECK(f(&result.a, nullptr, g, here) == WEFT_INVALID_ARGUMENT);
+    }
+  Array none;
+  const int64_t shape[] = {3};
+  CHECK(weft_distributed_send(&none.a, x, 0, group, here) == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_distributed_recv(&none.a, shape, 1, WEFT_FLOAT32, 0, group, here) == WEFT_INVALID_ARGUMENT);
+  CHECK(weft_distributed_recv_like(&none.a, x, 0, nullptr, here) == WEFT_INVALID_ARGUMENT);
+  weft_group_free(group);
+}

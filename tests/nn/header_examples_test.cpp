@@ -140,13 +140,19 @@ TEST_CASE("examples of functions: transforms.h, compile.h, control.h, export.h")
   }
 }
 
-TEST_CASE("examples of einsum.h") {
+TEST_CASE("examples of einsum.h and nn/distributed.h") {
   {
     array x = ones({1, 9, 9, 3}), w = ones({3, 3, 3, 8});
     array y = einsum("b (2*oh+kh) (2*ow+kw) c, kh kw c o -> b oh ow o", {x, w});  // [1, 4, 4, 8]
     array same = einsum("b(2*i+k)(2*j+l)c,klco->bijo", {x, w});
     CHECK(y.shape() == Shape{1, 4, 4, 8});
     CHECK(array_equal(y, same).item<bool>());
+  }
+  {
+    nn::FullyShardedModule layer(std::make_unique<nn::Linear>(8, 8));
+    array y = layer(ones({2, 8}));  // parameters "module.weight" and "module.bias"
+    CHECK(y.shape() == Shape{2, 8});
+    CHECK(layer.parameters()[1].first == "module.bias");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "weft/nn.h"
+#include "weft/random.h"
 #include "weft/transforms.h"
 
 using namespace weft;
@@ -80,4 +81,60 @@ TEST_CASE("a group of one: shard_inplace, average_gradients, clip_grad_norm_shar
   CHECK(norm.item<float>() == 5);
   CHECK(clipped["b"][0].leaf().item<float>() == doctest::Approx(0.8));
   CHECK(nn::clip_grad_norm_sharded(gradients, 10).first["a"].leaf().item<float>() == 3);
+}
+
+TEST_CASE("a fully sharded layer of a group of one computes what the layer does") {
+  random::seed(2);
+  nn::Linear plain(6, 4);
+  random::seed(2);
+  nn::FullyShardedModule layer(std::make_unique<nn::Linear>(6, 4));
+  const array x = sin(counted({3, 6}));
+  CHECK(allclose(layer(x), plain(x), 1e-6, 1e-6).item<bool>());
+  CHECK(text(layer) == "FullyShardedModule(2)\n  module: Linear(6, 4)\n");
+  REQUIRE(layer.parameters().size() == 2);
+  CHECK(layer.parameters()[0].first == "module.weight");
+  const auto loss = [&](auto& model) {
+    return nn::value_and_grad(model, [&](const std::vector<array>& in) { return sum(square(model(in[0]))); })({x});
+  };
+  const auto [value, gradients] = loss(layer);
+  const auto [expected, slopes] = loss(plain);
+  CHECK(value.item<float>() == doctest::Approx(expected.item<float>()));
+  for (size_t k = 0; k < 2; ++k) CHECK(allclose(gradients[k], slopes[k], 1e-5, 1e-6).item<bool>());
+  CHECK(layer.gathered([&] { return layer.module()(x) * 2; }).shape() == Shape{3, 4});
+  const array before = *layer.parameters()[0].second;
+  CHECK_THROWS_AS(layer(ones({3, 5})), std::invalid_argument);
+  CHECK(array_equal(*layer.parameters()[0].second, before).item<bool>());  // the parts are back
+}
+
+TEST_CASE("fully sharded layers: dtypes of calls, nested ones, what is refused") {
+  nn::FullyShardedModule half(std::make_unique<nn::Linear>(4, 2), std::nullopt, bfloat16);
+  const array x = ones({1, 4}, bfloat16);
+  CHECK(half(x).dtype() == bfloat16);
+  CHECK(half.parameters()[0].second->dtype() == float32);
+  const auto loss_and_gradients =
+      nn::value_and_grad(half, [&](const std::vector<array>& in) { return sum(half(in[0])); });
+  const auto [value, gradients] = loss_and_gradients({x});
+  CHECK(value.dtype() == bfloat16);
+  CHECK(gradients[0].dtype() == float32);
+  CHECK(gradients[0].to_vector<float>() == std::vector<float>(8, 1));
+
+  auto net = std::make_unique<nn::Sequential>();
+  net->add<nn::Linear>(4, 4);
+  net->add<nn::FullyShardedModule>(std::make_unique<nn::Linear>(4, 2));
+  const nn::FullyShardedModule outer(std::move(net));
+  CHECK(outer.describe() == "FullyShardedModule(2)");  // the two of the first layer
+  CHECK(outer(ones({1, 4})).shape() == Shape{1, 2});
+
+  // One process keeps the layer as it is.
+  auto linear = std::make_unique<nn::Linear>(4, 4);
+  const nn::Layer* address = linear.get();
+  CHECK(nn::fully_shard(std::move(linear)).get() == address);
+  CHECK_THROWS_AS(nn::fully_shard(nullptr), std::invalid_argument);
+  CHECK_THROWS_AS(nn::FullyShardedModule(nullptr), std::invalid_argument);
+  struct Scaled : nn::Layer {
+    nn::Parameter scale{*this, "scale", array(2.0f)};
+    array operator()(const array& in) const override { return in * scale; }
+  };
+  CHECK_THROWS_WITH_AS(nn::FullyShardedModule(std::make_unique<Scaled>()), doctest::Contains("scale is a scalar"),
+                       std::invalid_argument);
 }

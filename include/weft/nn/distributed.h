@@ -101,6 +101,50 @@ WEFT_API std::unique_ptr<AllToShardedLinear> shard_all_to_sharded(
 WEFT_API std::unique_ptr<ShardedToAllLinear> shard_sharded_to_all(
     Linear& linear, const Segments& segments = 1, const std::optional<distributed::Group>& group = std::nullopt);
 
+/// Calls a layer with all of its parameters, of which this process keeps a part between calls (Zhao et al. 2023, FSDP).
+/// A call gathers the parameters from all processes, those of one dtype together; the gradient of a part is the mean of
+/// the processes' gradients. Parameters are divided along their first axis. What is inside a FullyShardedModule already
+/// stays with it. What a call writes to a parameter, such as a running mean, is not kept.
+///
+///     nn::FullyShardedModule layer(std::make_unique<nn::Linear>(8, 8));
+///     array y = layer(ones({2, 8}));  // parameters "module.weight" and "module.bias"
+class WEFT_API FullyShardedModule : public Layer {
+ public:
+  /// Replaces the parameters of the layer by this process' part; `compute_dtype` is the dtype that gathered parameters
+  /// are converted to, their own by default. Throws std::invalid_argument for a parameter without axes, and where the
+  /// number of processes does not divide a first axis.
+  explicit FullyShardedModule(std::unique_ptr<Layer> module,
+                              const std::optional<distributed::Group>& group = std::nullopt,
+                              std::optional<Dtype> compute_dtype = std::nullopt)
+      : FullyShardedModule(Scope{}, std::move(module), group, compute_dtype) {}
+  FullyShardedModule(Module& parent, std::string name, std::unique_ptr<Layer> module,
+                     const std::optional<distributed::Group>& group = std::nullopt,
+                     std::optional<Dtype> compute_dtype = std::nullopt)
+      : FullyShardedModule(Scope{&parent, std::move(name)}, std::move(module), group, compute_dtype) {}
+  FullyShardedModule(Scope scope, std::unique_ptr<Layer> module, const std::optional<distributed::Group>& group,
+                     std::optional<Dtype> compute_dtype);
+  array operator()(const array& x) const override;
+  /// Calls `fn` while the layer has all of its parameters, and returns its result.
+  array gathered(const std::function<array()>& fn) const;
+  /// Returns the layer.
+  Layer& module() const { return *module_; }
+  std::string describe() const override;
+
+ protected:
+  bool can_hold(const std::string& name, const Module& part) const override;
+  void hold(const std::string& name, std::unique_ptr<Module> part) override;
+
+ private:
+  std::unique_ptr<Layer> module_;
+  ArrayFunction gather_;
+};
+
+/// Returns a FullyShardedModule of the layer; the layer itself where there is one process, where it has no parameters
+/// of its own, and where it is a FullyShardedModule. Throws as that.
+WEFT_API std::unique_ptr<Layer> fully_shard(std::unique_ptr<Layer> layer,
+                                            const std::optional<distributed::Group>& group = std::nullopt,
+                                            std::optional<Dtype> compute_dtype = std::nullopt);
+
 /// Returns the mean of the gradients of all processes, a tree of one structure in all of them.
 WEFT_API Tree average_gradients(const Tree& gradients, const std::optional<distributed::Group>& group = std::nullopt);
 /// Returns gradients, of which each process has a part, times min(1, max_norm / (norm + 1e-6)), and the norm of all

@@ -230,6 +230,11 @@ const Behaviours derivatives = {
        auto slope = vjp(listed([](const array& x) { return max(x); }), {array({1, 2})}, {array(3)}).second[0];
        CHECK(slope.dtype() == int32);
      }},
+    {"divmod-slope",
+     [] {
+       const auto rest = [](const array& x) { return sum(divmod(x, floats({2, 3}))[1]); };
+       CHECK(numbers(grad(UnaryFunction(rest))(floats({5, -4}))) == Floats{1, 1});
+     }},
     {"power-at-zero",
      [] {
        CHECK(grad(UnaryFunction([](const array& x) { return power(x, array(0.0f)); }))(array(0.0f)).item<float>() == 0);

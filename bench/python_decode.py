@@ -4,8 +4,8 @@
 usage: python_decode.py [--tokens N] [--layers N] [--width N] [--json FILE]
 
 Each framework decodes the same tokens in turn. Every token has lengths that were not there before, so this measures
-what new shapes cost. `first` is the mean of the first 16 tokens after the prompt, `later` the median of the rest; run it with
-WEFT_CACHE_DIR set to an empty folder to see both without code of earlier runs. The tokens of both must be equal.
+what new shapes cost. `first` is the mean of the first 16 tokens after the prompt, `later` the median of the rest; run
+it with WEFT_CACHE_DIR set to an empty folder to see both without code of earlier runs. The tokens must be equal.
 """
 
 from __future__ import annotations

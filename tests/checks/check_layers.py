@@ -40,8 +40,8 @@ LAYERS = [
 # below it, and the folders of one line do not see each other. A file of the layer's own folder that stands higher than
 # the others is listed as "STEM.*".
 FOLDERS = {
-    "kernel": [["forms"], [""], ["code", "describe", "expand", "lanes", "rules", "steps", "text"], ["interpreter"],
-               ["operators"], ["routines", "legalize"], ["language"], ["derive"]],
+    "kernel": [["forms"], [""], ["code", "describe", "expand", "family", "lanes", "rules", "steps", "text"],
+               ["interpreter"], ["operators"], ["routines", "legalize"], ["language"], ["derive"]],
     "target/cpu": [["codegen", "routines"], ["libraries", "linalg"], [""]],
     "target/cuda": [["driver"], ["codegen/text"], ["codegen"], ["codegen/general"], ["codegen/products"],
                     ["handwritten/convolution"], ["handwritten"], ["libraries"], [""]],

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/half.h"
+#include "kernel/rules.h"
 
 namespace weft::kernel {
 
@@ -83,6 +84,7 @@ class Generalisation {
 
   Kernel run() {
     declare_symbols();
+    for (Inst& inst : out_.body.insts) drop_strides(inst);
     for (Inst& inst : out_.body.insts)
       each_use(inst, constants_, [&](const Inst& constant, Value& used) {
         const int argument = arguments_[next_++];
@@ -90,7 +92,6 @@ class Generalisation {
       });
     mark(out_.body);
     drop_unused(out_.body);
-    for (Inst& inst : out_.body.insts) drop_strides(inst);
     out_.body.insts.insert(out_.body.insts.begin(), made_.begin(), made_.end());
     enlarge_locals();
     return std::move(out_);
@@ -149,12 +150,15 @@ class Generalisation {
       for (Block& inner : inst.blocks) drop_unused(inner);
   }
 
-  /// No element has a neighbour along an axis of one.
+  /// Where a tile has one element along an axis, or no more than one is loaded or stored, none has a neighbour.
   void drop_strides(Inst& inst) const {
     if (inst.op == Op::load || inst.op == Op::store) {
       const Type& tile = inst.op == Op::load ? inst.type : out_.types[static_cast<size_t>(inst.args[0])];
-      for (size_t k = 0; k < inst.strides.size(); ++k)
-        if (tile.dims[k] == 1) inst.strides[k] = 1;
+      for (size_t k = 0; k < inst.strides.size(); ++k) {
+        const size_t at = first_limit(inst.op) + k;
+        const Inst* const limit = at < inst.args.size() ? constants_.of(inst.args[at]) : nullptr;
+        if (tile.dims[k] == 1 || (limit && limit->number.i == 1)) inst.strides[k] = 1;
+      }
     }
     for (Block& block : inst.blocks)
       for (Inst& inner : block.insts) drop_strides(inner);

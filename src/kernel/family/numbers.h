@@ -18,7 +18,7 @@ std::vector<int64_t> numbers(const Kernel& kernel);
 
 /// Returns the kernel with its use k of a number replaced by symbol kernel.symbols.size() + arguments[k], which takes
 /// the number's bits; uses with -1 stay as they are. What says nothing becomes the same for all lengths: strides along
-/// axes of one element, and the sizes of small local buffers, which grow to a power of two.
+/// axes of which one element is read or written, and the sizes of small local buffers, which grow to a power of two.
 Kernel with_arguments(const Kernel& kernel, std::span<const int> arguments);
 
 }  // namespace weft::kernel

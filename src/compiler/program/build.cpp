@@ -423,10 +423,11 @@ CompiledProgram::Runner::Runner(const CompiledProgram& program, std::span<const 
   outputs.resize(program.steps_.outputs.size());
 }
 
-/// Bound programs may run in the middle of others, so their arenas are their own.
+/// Bound programs may run in the middle of others, so their arenas are their own. A captured run needs the arena of the
+/// run before; a program that runs once keeps none.
 runtime::BufferRef CompiledProgram::make_arena() const {
   if (steps_.arena_bytes == 0) return nullptr;
-  if (arena_) return arena_->arena(*device_, steps_.arena_bytes);
+  if (arena_ && ran_) return arena_->arena(*device_, steps_.arena_bytes);
   return runtime::allocate_on(device_, static_cast<size_t>(steps_.arena_bytes));
 }
 

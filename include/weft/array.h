@@ -27,7 +27,7 @@ struct Value;
 namespace detail {
 /// A C++ type of which arrays can be made.
 template <class T>
-concept element = std::is_arithmetic_v<T> || is_half<T> || is_complex64<T>;
+concept element = std::is_arithmetic_v<T> || is_half<T> || is_complex_number<T>;
 }  // namespace detail
 
 /// An immutable value: a handle to a node of a graph, or to data. Copies are cheap and share.
@@ -141,14 +141,14 @@ class WEFT_API array {
   array(number_tag, int64_t value, Dtype dtype);
   array(number_tag, uint64_t value, Dtype dtype);
   array(number_tag, double value, Dtype dtype);
-  array(number_tag, std::complex<float> value, Dtype dtype);
+  array(number_tag, std::complex<double> value, Dtype dtype);
   template <class T>
   array(number_tag, T value, Dtype dtype) : array(number_tag{}, widen(value), dtype) {}
   template <class T>
   static auto widen(T v) {
     if constexpr (detail::is_half<T>) return static_cast<double>(static_cast<float>(v));
     else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
-    else if constexpr (detail::is_complex64<T>) return static_cast<std::complex<float>>(v);
+    else if constexpr (detail::is_complex_number<T>) return std::complex<double>(v.real(), v.imag());
     else if constexpr (std::is_unsigned_v<T>) return static_cast<uint64_t>(v);
     else return static_cast<int64_t>(v);
   }

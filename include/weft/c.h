@@ -57,6 +57,7 @@ typedef enum weft_dtype WEFT_AS_INT {
   WEFT_COMPLEX64,
   WEFT_FLOAT8_E4M3,
   WEFT_FLOAT8_E5M2,
+  WEFT_COMPLEX128,
 } weft_dtype;
 /// Returns the bytes of an element, 0 for what is no dtype.
 WEFT_API size_t weft_dtype_size(weft_dtype dtype);
@@ -117,6 +118,7 @@ WEFT_API weft_status weft_array_new_managed(weft_array* result, void* data, cons
 WEFT_API weft_status weft_array_new_double(weft_array* result, double value, weft_dtype dtype);
 WEFT_API weft_status weft_array_new_int(weft_array* result, int64_t value, weft_dtype dtype);
 WEFT_API weft_status weft_array_new_complex(weft_array* result, float real, float imag);
+WEFT_API weft_status weft_array_new_complex128(weft_array* result, double real, double imag);
 /// Makes another handle of the same array.
 WEFT_API weft_status weft_array_copy(weft_array* result, weft_array a);
 /// Frees a handle. NULL is allowed.

@@ -29,17 +29,25 @@ struct WEFT_API float16_t {
   operator float() const;
 };
 
-/// A complex number of two float32: real part, then imaginary part. Real numbers convert to it.
-struct complex64_t : std::complex<float> {
-  complex64_t() = default;
-  complex64_t(float re, float im) : std::complex<float>(re, im) {}
-  complex64_t(const std::complex<float>& z) : std::complex<float>(z) {}
+/// A complex number of two floats R: real part, then imaginary part. Real numbers convert to it, and so does a complex
+/// number of the other width, whose parts are rounded.
+template <std::floating_point R>
+struct complex_number : std::complex<R> {
+  complex_number() = default;
+  complex_number(R re, R im) : std::complex<R>(re, im) {}
+  template <std::floating_point Part>
+  complex_number(const std::complex<Part>& z) : std::complex<R>(static_cast<R>(z.real()), static_cast<R>(z.imag())) {}
   template <class T>
-  requires(!std::derived_from<T, std::complex<float>> && std::convertible_to<T, float>) complex64_t(T re)
-      : std::complex<float>(static_cast<float>(re)) {}
-  /// Returns the real part, as MLX's does.
-  operator float() const { return real(); }
+  requires(!std::derived_from<T, std::complex<float>> && !std::derived_from<T, std::complex<double>> &&
+           std::convertible_to<T, R>) complex_number(T re)
+      : std::complex<R>(static_cast<R>(re)) {}
+  /// Returns the real part, as MLX's complex64_t does.
+  operator R() const { return this->real(); }
 };
+/// A complex number of two float32.
+using complex64_t = complex_number<float>;
+/// A complex number of two float64.
+using complex128_t = complex_number<double>;
 
 /// The type of an array's elements: a value, cheap to copy and to compare. float32 unless it is named.
 class Dtype {
@@ -62,6 +70,7 @@ class Dtype {
     complex64,
     float8_e4m3,
     float8_e5m2,
+    complex128,
   };
   /// NumPy's letters: bool, unsigned, signed, float, complex; V ("void") for formats that NumPy does not have.
   enum class Kind : uint8_t { b, u, i, f, c, V };
@@ -93,7 +102,7 @@ class Dtype {
 };
 
 /// The dtypes. Values of bool_ are 0 and 1 in one byte; integers wrap; the floats are IEEE binary16, brain float,
-/// binary32 and binary64; complex64 is two float32.
+/// binary32 and binary64; complex64 is two float32, and complex128 two float64.
 inline constexpr Dtype bool_{Dtype::Val::bool_, 1};
 inline constexpr Dtype uint8{Dtype::Val::uint8, 1};
 inline constexpr Dtype uint16{Dtype::Val::uint16, 2};
@@ -108,6 +117,7 @@ inline constexpr Dtype bfloat16{Dtype::Val::bfloat16, 2};
 inline constexpr Dtype float32{Dtype::Val::float32, 4};
 inline constexpr Dtype float64{Dtype::Val::float64, 8};
 inline constexpr Dtype complex64{Dtype::Val::complex64, 8};
+inline constexpr Dtype complex128{Dtype::Val::complex128, 16};
 
 /// The 8-bit floats of the Open Compute Project, for storage. Arithmetic widens them to float32, as it does float16;
 /// results are rounded to nearest even and saturate: a finite number beyond the largest one (448, 57344) becomes that
@@ -127,7 +137,8 @@ inline constexpr Dtype::Category generic = Dtype::Category::generic;
 
 /// Returns the dtype in which an `a` and a `b` are combined: JAX's lattice, as in MLX. It is symmetric. bool gives way
 /// to anything, integers give way to floats, and the wider of two wins; float16 with bfloat16 is float32 (the two 8-bit
-/// floats likewise), and uint64 with a signed integer is float32.
+/// floats likewise), and uint64 with a signed integer is float32. complex64 with float64 is complex128, which MLX
+/// lacks.
 WEFT_API Dtype promote_types(Dtype a, Dtype b);
 /// Returns whether `a` is `b`, or lies in category `b`. No category is a subtype of a single dtype.
 WEFT_API bool issubdtype(Dtype a, Dtype b);
@@ -152,6 +163,10 @@ template <class T>
 inline constexpr bool is_half = std::same_as<T, float16_t> || std::same_as<T, bfloat16_t>;
 template <class T>
 inline constexpr bool is_complex64 = std::same_as<T, complex64_t> || std::same_as<T, std::complex<float>>;
+template <class T>
+inline constexpr bool is_complex128 = std::same_as<T, complex128_t> || std::same_as<T, std::complex<double>>;
+template <class T>
+inline constexpr bool is_complex_number = is_complex64<T> || is_complex128<T>;
 
 /// The dtype that holds values of T as they are: float64 for double.
 template <class T>
@@ -160,6 +175,7 @@ constexpr Dtype exact_dtype() {
   else if constexpr (std::same_as<T, float16_t>) return float16;
   else if constexpr (std::same_as<T, bfloat16_t>) return bfloat16;
   else if constexpr (is_complex64<T>) return complex64;
+  else if constexpr (is_complex128<T>) return complex128;
   else if constexpr (std::floating_point<T>) return sizeof(T) == 4 ? float32 : float64;
   else if constexpr (std::signed_integral<T>)
     return sizeof(T) == 1 ? int8 : sizeof(T) == 2 ? int16 : sizeof(T) == 4 ? int32 : int64;
@@ -178,16 +194,21 @@ template <class A, class B>
 using half_result = std::conditional_t<std::same_as<A, B> || std::is_integral_v<B>, A,
                                        std::conditional_t<std::is_integral_v<A>, B, half_compute<A, B>>>;
 
-/// Two operands of which one is a complex64_t and the other a complex number of float or a number.
+/// Two operands of which one is a complex64_t or complex128_t and the other a complex number or a number.
 template <class A, class B>
-concept complex_operands =
-    (std::same_as<A, complex64_t> ||
-     std::same_as<B, complex64_t>)&&std::convertible_to<A, complex64_t>&& std::convertible_to<B, complex64_t> &&
-    (is_complex64<A> || is_half<A> || std::is_arithmetic_v<A>)&&(is_complex64<B> || is_half<B> ||
-                                                                 std::is_arithmetic_v<B>);
-template <class T>
-std::complex<float> parts(const T& z) {
-  return complex64_t(z);
+concept complex_operands = (std::same_as<A, complex64_t> || std::same_as<A, complex128_t> ||
+                            std::same_as<B, complex64_t> ||
+                            std::same_as<B, complex128_t>)&&(is_complex_number<A> || is_half<A> ||
+                                                             std::is_arithmetic_v<A>)&&(is_complex_number<B> ||
+                                                                                        is_half<B> ||
+                                                                                        std::is_arithmetic_v<B>);
+/// What arithmetic on them gives: complex128_t where one of them is as wide, otherwise complex64_t.
+template <class A, class B>
+using complex_result = std::conditional_t<is_complex128<A> || is_complex128<B>, complex128_t, complex64_t>;
+/// Returns z in the dtype of a result, without the operators that are defined here.
+template <class Z, class T>
+std::complex<typename Z::value_type> parts(const T& z) {
+  return Z(z);
 }
 
 }  // namespace detail
@@ -273,29 +294,44 @@ requires detail::is_half<H> H& operator&=(H& a, H b) { return a = a & b; }
 template <class H>
 requires detail::is_half<H> H& operator^=(H& a, H b) { return a = a ^ b; }
 
-/// Computes with complex numbers of two float32.
+/// Computes with complex numbers of two float32, or of two float64 where an operand is one.
 template <class A, class B>
-requires detail::complex_operands<A, B> complex64_t operator+(const A& a, const B& b) {
-  return detail::parts(a) + detail::parts(b);
+requires detail::complex_operands<A, B> detail::complex_result<A, B>
+operator+(const A& a, const B& b) {
+  using Z = detail::complex_result<A, B>;
+  return detail::parts<Z>(a) + detail::parts<Z>(b);
 }
 template <class A, class B>
-requires detail::complex_operands<A, B> complex64_t operator-(const A& a, const B& b) {
-  return detail::parts(a) - detail::parts(b);
+requires detail::complex_operands<A, B> detail::complex_result<A, B>
+operator-(const A& a, const B& b) {
+  using Z = detail::complex_result<A, B>;
+  return detail::parts<Z>(a) - detail::parts<Z>(b);
 }
 template <class A, class B>
-requires detail::complex_operands<A, B> complex64_t operator*(const A& a, const B& b) {
-  return detail::parts(a) * detail::parts(b);
+requires detail::complex_operands<A, B> detail::complex_result<A, B>
+operator*(const A& a, const B& b) {
+  using Z = detail::complex_result<A, B>;
+  return detail::parts<Z>(a) * detail::parts<Z>(b);
 }
 template <class A, class B>
-requires detail::complex_operands<A, B> complex64_t operator/(const A& a, const B& b) {
-  return detail::parts(a) / detail::parts(b);
+requires detail::complex_operands<A, B> detail::complex_result<A, B>
+operator/(const A& a, const B& b) {
+  using Z = detail::complex_result<A, B>;
+  return detail::parts<Z>(a) / detail::parts<Z>(b);
 }
 template <class A, class B>
 requires detail::complex_operands<A, B>
-bool operator==(const A& a, const B& b) { return detail::parts(a) == detail::parts(b); }
-inline complex64_t operator-(const complex64_t& z) { return {-z.real(), -z.imag()}; }
+bool operator==(const A& a, const B& b) {
+  using Z = detail::complex_result<A, B>;
+  return detail::parts<Z>(a) == detail::parts<Z>(b);
+}
+template <class R>
+complex_number<R> operator-(const complex_number<R>& z) {
+  return {-z.real(), -z.imag()};
+}
 /// Compares real parts, and imaginary parts where those are equal.
-inline std::partial_ordering operator<=>(const complex64_t& a, const complex64_t& b) {
+template <class R>
+std::partial_ordering operator<=>(const complex_number<R>& a, const complex_number<R>& b) {
   const std::partial_ordering by_real = a.real() <=> b.real();
   return by_real == 0 ? a.imag() <=> b.imag() : by_real;
 }

@@ -32,11 +32,11 @@
 ///   | divide, arctan2, logaddexp                                  | F(P)                                             |
 ///   | floor_divide, remainder, divmod, power                      | P; bools are computed in int32                   |
 ///   | exp, log, sqrt, sin, …, erf, sigmoid, degrees, reciprocal   | F(a)                                             |
-///   | abs, sign, square, negative, floor, ceil, trunc, round      | a's; abs of complex64 is float32                 |
+///   | abs, sign, square, negative, floor, ceil, trunc, round      | a's; abs of complex numbers is real              |
 ///   | comparisons, logic, isnan, …, all, any                      | bool; comparisons are made in P                  |
 ///   | bitwise_and, bitwise_or, bitwise_xor, shifts                | P, an integer or bool; shifts of bools are uint8 |
 ///   | sum, prod                                                   | a's; int32 or uint32 for bools and shorter ones  |
-///   | mean, var, std, median, logsumexp, softmax                  | F(a); var and std of complex64 are float32       |
+///   | mean, var, std, median, logsumexp, softmax                  | F(a); var and std are real                       |
 ///   | max, min, sort, partition, topk, cummax, cummin             | a's                                              |
 ///   | cumsum, cumprod                                             | a's, or `dtype`; cumsum of bools is int32        |
 ///   | argmax, argmin, argsort, argpartition, searchsorted         | uint32                                           |

@@ -56,7 +56,7 @@ inline array uniform(const Shape& shape, const std::optional<array>& key = std::
   return uniform(shape, float32, key, s);
 }
 /// Returns normal numbers with mean loc (0 by default) and standard deviation scale (1 by default), which broadcast to
-/// the shape. `dtype` is floating, or complex64: then both parts are drawn, with half of the variance each.
+/// the shape. `dtype` is floating, or complex: then both parts are drawn, with half of the variance each.
 WEFT_API array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc,
                       const std::optional<array>& scale, const std::optional<array>& key, StreamOrDevice s = {});
 WEFT_API array normal(const Shape& shape, Dtype dtype, float loc, float scale,

@@ -60,7 +60,8 @@ struct WEFT_API PrintFormatter {
   void print(std::ostream& os, bfloat16_t val) const;
   void print(std::ostream& os, float val) const { print(os, static_cast<double>(val)); }
   void print(std::ostream& os, double val) const;
-  void print(std::ostream& os, complex64_t val) const;
+  void print(std::ostream& os, complex64_t val) const { print(os, complex128_t(val)); }
+  void print(std::ostream& os, complex128_t val) const;
 
   bool capitalize_bool{false};  ///< prints True and False, as Python does, instead of true and false
   PrintOptions format_options;  ///< of the numbers
@@ -74,6 +75,7 @@ WEFT_API std::ostream& operator<<(std::ostream& os, const Dtype::Kind& k);
 WEFT_API std::ostream& operator<<(std::ostream& os, const float16_t& v);
 WEFT_API std::ostream& operator<<(std::ostream& os, const bfloat16_t& v);
 WEFT_API std::ostream& operator<<(std::ostream& os, const complex64_t& v);
+WEFT_API std::ostream& operator<<(std::ostream& os, const complex128_t& v);
 
 /// Returns whether the calling thread is the one that loaded the library, which is the program's first one.
 WEFT_API bool is_main_thread();
@@ -86,10 +88,10 @@ WEFT_API int get_var(const char* name, int default_value);
 WEFT_API std::string get_var(const char* name, const char* default_value);
 }  // namespace env
 
-/// Limits of a floating dtype; of complex64, those of its parts. Throws std::invalid_argument for any other dtype.
+/// Limits of a floating dtype; of a complex one, those of its parts. Throws std::invalid_argument for any other dtype.
 struct WEFT_API finfo {
   explicit finfo(Dtype dtype);
-  Dtype dtype;                            ///< float32 for complex64
+  Dtype dtype;                            ///< of the parts, for a complex dtype
   int bits;                               ///< of an element
   double min, max, eps, smallest_normal;  ///< smallest and largest finite number, distance from 1 to the next number,
                                           ///< smallest normal number

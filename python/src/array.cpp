@@ -43,6 +43,10 @@ nb::object number_at(const void* data, Dtype dtype) {
       const auto z = read(std::complex<float>{});
       return nb::steal(PyComplex_FromDoubles(z.real(), z.imag()));
     }
+    case Dtype::Val::complex128: {
+      const auto z = read(std::complex<double>{});
+      return nb::steal(PyComplex_FromDoubles(z.real(), z.imag()));
+    }
     default: return number_at(astype(array::from_data(data, {}, dtype), float32).raw_data(), float32);
   }
 }
@@ -76,7 +80,8 @@ nb::object item(const array& a) {
 
 /// The letters of dtypes in buffers, by Dtype::Val; none for those that NumPy lacks.
 const char* format_of(Dtype dtype) {
-  static constexpr const char* formats[] = {"?", "B", "H", "I", "L", "b", "h", "i", "l", "e", nullptr, "f", "d", "Zf"};
+  static constexpr const char* formats[] = {"?", "B",     "H", "I", "L",  "b",     "h",     "i", "l",
+                                            "e", nullptr, "f", "d", "Zf", nullptr, nullptr, "Zd"};
   const auto at = static_cast<size_t>(dtype.val());
   return at < std::size(formats) ? formats[at] : nullptr;
 }
@@ -280,7 +285,7 @@ void define_conversions(nb::class_<array>& c) {
   c.def("__bool__", [](const array& a) { return nb::cast<bool>(nb::bool_(item(a))); });
   c.def("__int__", [](const array& a) { return nb::int_(item(a)); });
   c.def("__float__", as_double);
-  c.def("__complex__", [](const array& a) { return item(astype(a, complex64)); });
+  c.def("__complex__", [](const array& a) { return item(astype(a, complex128)); });
   c.def("__index__", [](const array& a) {
     if (!issubdtype(a.dtype(), integer) || a.size() != 1)
       throw nb::type_error("only arrays of one integer can be an index");

@@ -69,10 +69,10 @@ void measure(Nested& n, nb::handle list, size_t depth) {
 
 template <class T>
 T number(nb::handle h) {
-  if constexpr (std::is_same_v<T, std::complex<float>>) {
+  if constexpr (std::is_same_v<T, std::complex<double>>) {
     const Py_complex c = PyComplex_AsCComplex(h.ptr());
     if (PyErr_Occurred()) throw nb::python_error();
-    return {static_cast<float>(c.real), static_cast<float>(c.imag)};
+    return {c.real, c.imag};
   } else if constexpr (std::is_same_v<T, double>) {
     const double value = PyFloat_AsDouble(h.ptr());
     if (value == -1.0 && PyErr_Occurred()) throw nb::python_error();
@@ -126,14 +126,14 @@ array from_list(nb::handle list, std::optional<Dtype> dtype) {
       if (dtype == uint64) return filled<uint64_t>(list, n.shape, uint64);
       return filled<int64_t>(list, n.shape, dtype.value_or(n.wide ? int64 : int32));
     case Kind::floating: return filled<double>(list, n.shape, dtype.value_or(float32));
-    default: return filled<std::complex<float>>(list, n.shape, dtype.value_or(complex64));
+    default: return filled<std::complex<double>>(list, n.shape, dtype.value_or(complex64));
   }
 }
 
 array from_scalar(nb::handle h, std::optional<Dtype> dtype) {
   if (PyBool_Check(h.ptr())) return array(h.ptr() == Py_True, dtype.value_or(bool_));
   if (PyFloat_Check(h.ptr())) return array(PyFloat_AS_DOUBLE(h.ptr()), dtype.value_or(float32));
-  if (PyComplex_Check(h.ptr())) return array(number<std::complex<float>>(h), dtype.value_or(complex64));
+  if (PyComplex_Check(h.ptr())) return array(number<std::complex<double>>(h), dtype.value_or(complex64));
   int64_t value = 0;
   if (read_int(h, value)) return array(value, dtype.value_or(value == static_cast<int32_t>(value) ? int32 : int64));
   const uint64_t bits = PyLong_AsUnsignedLongLong(h.ptr());
@@ -149,23 +149,13 @@ array from_buffer(nb::handle object, std::optional<Dtype> dtype) {
   Py_buffer view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_FULL_RO) != 0) throw nb::python_error();
   const std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> release(&view, PyBuffer_Release);
-  const bool wide_complex = view.format && std::strpbrk(view.format, "Z") && view.itemsize == 16;
   const auto found = dtype_of_format(view.format, static_cast<size_t>(view.itemsize));
-  if (!found && !wide_complex)
+  if (!found)
     throw std::invalid_argument(std::string("[array] a buffer of format ") + (view.format ? view.format : "none") +
                                 " is no array of numbers; convert it first");
   const Shape shape(view.shape, view.shape + view.ndim);
   std::vector<char> bytes(static_cast<size_t>(view.len));
   if (view.len > 0 && PyBuffer_ToContiguous(bytes.data(), &view, view.len, 'C') != 0) throw nb::python_error();
-  if (wide_complex) {
-    std::vector<std::complex<float>> narrow(bytes.size() / 16);
-    for (size_t k = 0; k < narrow.size(); ++k) {
-      double parts[2];
-      std::memcpy(parts, bytes.data() + 16 * k, sizeof parts);
-      narrow[k] = {static_cast<float>(parts[0]), static_cast<float>(parts[1])};
-    }
-    return array(narrow.data(), shape, dtype.value_or(complex64));
-  }
   const array exact = array::from_data(bytes.data(), shape, *found);
   return astype(exact, dtype.value_or(usual_dtype(*found)));
 }
@@ -207,6 +197,7 @@ std::optional<Dtype> dtype_of_format(const char* format, size_t itemsize) {
   if (!format) return itemsize == 1 ? std::optional(uint8) : std::nullopt;
   const char* letter = format + std::strspn(format, "@=<");
   if (letter[0] == 'Z' && letter[1] == 'f') return complex64;
+  if (letter[0] == 'Z' && letter[1] == 'd') return complex128;
   if (letter[0] == 0 || letter[1] != 0) return std::nullopt;
   const auto by_size = [&](Dtype one, Dtype two, Dtype four, Dtype eight) -> std::optional<Dtype> {
     return itemsize == 1 ? one : itemsize == 2 ? two : itemsize == 4 ? four : eight;
@@ -261,7 +252,8 @@ array weak_scalar(nb::handle number, Dtype beside) {
   if (PyBool_Check(number.ptr())) return array(number.ptr() == Py_True, beside);
   if (PyFloat_Check(number.ptr()))
     return array(PyFloat_AS_DOUBLE(number.ptr()), issubdtype(beside, inexact) ? beside : float32);
-  if (PyComplex_Check(number.ptr())) return from_scalar(number, complex64);
+  if (PyComplex_Check(number.ptr()))
+    return from_scalar(number, beside == float64 || beside == complex128 ? complex128 : complex64);
   if (beside == bool_) return from_scalar(number, std::nullopt);
   if (issubdtype(beside, integer)) {
     int64_t value = 0;

@@ -28,7 +28,7 @@ namespace nb = nanobind;
 array to_array(nb::handle object, std::optional<Dtype> dtype = std::nullopt);
 /// Returns the dtype of an array that is made of another library's: float32 for float64, which is what NumPy has for
 /// want of another.
-inline Dtype usual_dtype(Dtype dtype) { return dtype == float64 ? float32 : dtype; }
+inline Dtype usual_dtype(Dtype dtype) { return dtype == float64 ? float32 : dtype == complex128 ? complex64 : dtype; }
 /// Returns a Python number as an array of the weak dtype `beside`: an int beside float16 is float16, a float beside
 /// int8 is float32. Throws std::overflow_error where an int does not fit.
 array weak_scalar(nb::handle number, Dtype beside);

@@ -61,7 +61,8 @@ std::optional<Dtype> dtype_of(DlDtype d) {
     case unsigned_int: return sized(uint8, uint16, uint32, uint64);
     case floating: return d.bits == 8 ? std::nullopt : sized(float16, float16, float32, float64);
     case bfloat: return bfloat16;
-    case complex: return d.bits == 64 ? std::optional(complex64) : std::nullopt;
+    case complex:
+      return d.bits == 64 ? std::optional(complex64) : d.bits == 128 ? std::optional(complex128) : std::nullopt;
     case boolean: return bool_;
     default: return std::nullopt;
   }
@@ -71,7 +72,7 @@ DlDtype dl_dtype(Dtype d) {
   const auto bits = static_cast<uint8_t>(8 * d.size());
   if (d == bool_) return {boolean, 8, 1};
   if (d == bfloat16) return {bfloat, 16, 1};
-  if (d == complex64) return {complex, 64, 1};
+  if (issubdtype(d, complexfloating)) return {complex, bits, 1};
   if (issubdtype(d, weft::floating) && d.size() > 1) return {floating, bits, 1};
   if (issubdtype(d, signedinteger)) return {signed_int, bits, 1};
   if (issubdtype(d, unsignedinteger)) return {unsigned_int, bits, 1};
@@ -114,16 +115,6 @@ array borrowed(BorrowedMemory memory) {
   return borrow(std::move(memory));
 }
 
-/// Returns an array of complex128 numbers as complex64: their parts are an axis of their own.
-array narrowed(const DlTensor& t, const RawStream& stream, std::function<void()> release) {
-  BorrowedMemory memory = memory_of(t, float64, stream, std::move(release));
-  for (int64_t& stride : memory.strides) stride *= 2;
-  memory.shape.push_back(2);
-  memory.strides.push_back(1);
-  const Device device = stream.device;
-  return squeeze(view(astype(borrowed(std::move(memory)), float32, device), complex64, device), -1, device);
-}
-
 /// Tells a tensor's owner that it is no longer used. A thread without the interpreter's lock does not wait for it: it
 /// may hold a lock for which a thread with the interpreter's waits.
 template <class Managed>
@@ -145,8 +136,7 @@ array consume(nb::handle capsule, const char* name, const char* used, RawStream 
   auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (!m) throw nb::python_error();
   const DlTensor& t = m->tensor;
-  const bool wide = t.dtype.code == complex && t.dtype.bits == 128 && t.dtype.lanes == 1;
-  if (!wide) known_dtype(t.dtype);
+  const Dtype dtype = known_dtype(t.dtype);
   const Device device = device_of_dl(t.device.type, t.device.index);
   if (device != stream.device) stream = {device, nullptr};
   PyCapsule_SetName(capsule.ptr(), used);
@@ -155,7 +145,7 @@ array consume(nb::handle capsule, const char* name, const char* used, RawStream 
     if (Managed* const tensor = std::exchange(*owner, nullptr)) let_go(tensor);
   };
   try {
-    return wide ? narrowed(t, stream, release) : borrowed(memory_of(t, known_dtype(t.dtype), stream, release));
+    return borrowed(memory_of(t, dtype, stream, release));
   } catch (...) {  // whose memory was not taken
     release();
     throw;

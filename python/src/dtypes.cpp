@@ -10,8 +10,8 @@ namespace {
 using Category = Dtype::Category;
 using DtypeOrCategory = std::variant<Dtype, Category>;
 
-constexpr Dtype dtypes[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,      int16,       int32,
-                            int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2};
+constexpr Dtype dtypes[] = {bool_,   uint8,    uint16,  uint32,  uint64,    int8,        int16,       int32,     int64,
+                            float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2, complex128};
 
 bool is_kind(Dtype d, const std::string& kind) {
   if (kind == "bool") return d == bool_;
@@ -36,7 +36,7 @@ bool is_dtype(Dtype d, nb::handle kind) {
 Dtype dtype_of(nb::handle h) { return is_array(h) ? array_of(h).dtype() : nb::cast<Dtype>(h); }
 
 void define_limits(nb::module_& m) {
-  nb::class_<finfo>(m, "finfo", "Limits of a floating dtype; of complex64, those of its parts.")
+  nb::class_<finfo>(m, "finfo", "Limits of a floating dtype; of a complex one, those of its parts.")
       .def(nb::init<Dtype>(), nb::arg("dtype"))
       .def_ro("dtype", &finfo::dtype)
       .def_ro("bits", &finfo::bits)

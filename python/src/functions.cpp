@@ -176,7 +176,7 @@ void define_arrays(nb::module_& m) {
       },
       nb::arg("x"), nb::kw_only(), nb::arg("copy") = nb::none(), nb::sig(from_text),
       "Returns an array of the memory of an object with __dlpack__; nothing is copied unless `copy` is true, or the "
-      "numbers are float64, which become float32 unless `copy` is false.");
+      "numbers are float64 or complex128, which become float32 or complex64 unless `copy` is false.");
   m.def(
       "asarray",
       [](nb::handle a, std::optional<Dtype> dtype, std::optional<bool> copy) {

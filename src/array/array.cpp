@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 graph::Value literal(Number value, Dtype from, Dtype dtype) {
-  if (dtype == complex64) return graph::cast(literal(value, from, float32), complex64);
+  if (is_complex(dtype)) return graph::cast(literal(value, from, real_of(dtype)), dtype);
   graph::Attrs attrs;
   attrs.dtype = dtype;
   attrs.number = kernel::reference_cast(value, from, dtype);
@@ -32,19 +32,18 @@ void require_sizes(const Shape& shape) {
 
 /// Converts element `index` of host memory to another dtype.
 void convert_element(const void* from, Dtype source, void* to, Dtype dtype, int64_t index) {
-  if (dtype == complex64) {
-    const Number real = kernel::reference_cast(detail::load_element(from, source, index), source, float32);
-    static_cast<complex64_t*>(to)[index] = complex64_t(static_cast<float>(real.real()), 0);
-    return;
+  const Dtype from_part = real_of(source), part = real_of(dtype);
+  const auto converted = [&](int64_t at) {
+    return kernel::reference_cast(detail::load_element(from, from_part, at), from_part, part);
+  };
+  if (is_complex(dtype)) {
+    detail::store_element(to, part, 2 * index, converted(is_complex(source) ? 2 * index : index));
+    const Number imaginary = is_complex(source) ? converted(2 * index + 1) : Number::of_real(0);
+    return detail::store_element(to, part, 2 * index + 1, imaginary);
   }
-  if (source == complex64) {
-    const complex64_t z = static_cast<const complex64_t*>(from)[index];
-    const Number part = Number::of_real(static_cast<double>(z.real()));
-    const Number number = dtype == bool_ ? Number::of_int(z != 0) : kernel::reference_cast(part, float32, dtype);
-    return detail::store_element(to, dtype, index, number);
-  }
-  detail::store_element(to, dtype, index,
-                        kernel::reference_cast(detail::load_element(from, source, index), source, dtype));
+  if (!is_complex(source)) return detail::store_element(to, dtype, index, converted(index));
+  const bool set = dtype == bool_ && converted(2 * index + 1).i != 0;
+  detail::store_element(to, dtype, index, set ? Number::of_int(1) : converted(2 * index));
 }
 
 std::shared_ptr<graph::Value> handle(graph::Value value) { return std::make_shared<graph::Value>(std::move(value)); }
@@ -73,13 +72,13 @@ array::array(number_tag, int64_t value, Dtype dtype) : value_(handle(literal(Num
 array::array(number_tag, uint64_t value, Dtype dtype)
     : value_(handle(literal(Number::of_int(static_cast<int64_t>(value)), uint64, dtype))) {}
 array::array(number_tag, double value, Dtype dtype) : value_(handle(literal(Number::of_real(value), float64, dtype))) {}
-array::array(number_tag, std::complex<float> value, Dtype dtype) : array(converted(&value, complex64, {}, dtype)) {}
+array::array(number_tag, std::complex<double> value, Dtype dtype) : array(converted(&value, complex128, {}, dtype)) {}
 
 array::array(void* data, Shape shape, Dtype dtype, const std::function<void(void*)>& deleter) : array(0.0f) {
   require_sizes(shape);
   const graph::Type type{std::move(shape), dtype};
   const size_t bytes = static_cast<size_t>(num_elements(type.shape)) * dtype.size();
-  if (reinterpret_cast<uintptr_t>(data) % dtype.size() == 0 && bytes > 0) {
+  if (reinterpret_cast<uintptr_t>(data) % real_of(dtype).size() == 0 && bytes > 0) {
     *this = array(
         graph::data(type, {std::make_shared<runtime::Buffer>(data, bytes, deleter), 0, row_major_strides(type.shape)}));
   } else {
@@ -189,16 +188,24 @@ const T* array::data() const {
 }
 
 template <>
-WEFT_API complex64_t array::item<complex64_t>() const {
+WEFT_API complex128_t array::item<complex128_t>() const {
   if (size() != 1)
     throw_invalid("item", "only an array with one element has an item, this one has shape " + to_string(shape()));
   if (dtype() == complex64) return *static_cast<const complex64_t*>(raw_data());
-  return complex64_t(item<float>(), 0);
+  if (dtype() == complex128) return *static_cast<const complex128_t*>(raw_data());
+  return complex128_t(item<double>(), 0);
 }
-
+template <>
+WEFT_API complex64_t array::item<complex64_t>() const {
+  return item<complex128_t>();
+}
 template <>
 WEFT_API std::complex<float> array::item<std::complex<float>>() const {
   return item<complex64_t>();
+}
+template <>
+WEFT_API std::complex<double> array::item<std::complex<double>>() const {
+  return item<complex128_t>();
 }
 
 template <class T>
@@ -247,6 +254,8 @@ template WEFT_API const bfloat16_t* array::data<bfloat16_t>() const;
 template WEFT_API const float* array::data<float>() const;
 template WEFT_API const double* array::data<double>() const;
 template WEFT_API const complex64_t* array::data<complex64_t>() const;
+template WEFT_API const complex128_t* array::data<complex128_t>() const;
+template WEFT_API const std::complex<double>* array::data<std::complex<double>>() const;
 template WEFT_API const std::complex<float>* array::data<std::complex<float>>() const;
 
 template WEFT_API std::vector<bool> array::to_vector<bool>() const;

@@ -45,9 +45,10 @@ Number load_element(const void* data, Dtype dtype, int64_t index) {
     case Dtype::Val::float64: return Number::of_real(read<double>(data, index));
     case Dtype::Val::float8_e4m3:
     case Dtype::Val::float8_e5m2: return Number::of_real(low_to_float(read<uint8_t>(data, index), dtype));
-    case Dtype::Val::complex64: break;
+    case Dtype::Val::complex64:
+    case Dtype::Val::complex128: break;
   }
-  throw_invalid("array", "elements of dtype complex64 have no real value");
+  throw_invalid("array", std::string("elements of dtype ") + dtype_name(dtype) + " have no real value");
 }
 
 void store_element(void* data, Dtype dtype, int64_t index, Number value) {
@@ -68,9 +69,11 @@ void store_element(void* data, Dtype dtype, int64_t index, Number value) {
     case Dtype::Val::float8_e4m3:
     case Dtype::Val::float8_e5m2:
       return write<uint8_t>(data, index, static_cast<uint8_t>(float_to_low(static_cast<float>(value.real()), dtype)));
-    case Dtype::Val::complex64: break;
+    case Dtype::Val::complex64:
+    case Dtype::Val::complex128: break;
   }
-  throw_invalid("array", "elements of dtype complex64 cannot be written from real numbers");
+  throw_invalid("array",
+                std::string("elements of dtype ") + dtype_name(dtype) + " cannot be written from real numbers");
 }
 
 bool is_row_major(const Shape& shape, const Strides& strides) {

@@ -79,11 +79,12 @@ array borrow(BorrowedMemory m) {
   runtime::Accelerator* const device = accelerator_of("borrow", m.stream.device);
   check_borrowed(m);
   const Strides strides = m.strides.empty() ? row_major_strides(m.shape) : Strides(m.strides);
-  const bool aligned = reinterpret_cast<uintptr_t>(m.data) % m.dtype.size() == 0;
+  const size_t alignment = real_of(m.dtype).size();
+  const bool aligned = reinterpret_cast<uintptr_t>(m.data) % alignment == 0;
   if (num_elements(m.shape) == 0 || (!aligned && !device)) return copied(m, strides);
   if (!aligned)
     throw_invalid("borrow", fmt::format("memory of a GPU does not lie at a multiple of {} bytes, as {} must: copy it",
-                                        m.dtype.size(), dtype_name(m.dtype)));
+                                        alignment, dtype_name(m.dtype)));
   std::optional<void*> stream;
   if (device) {
     runtime::ForeignOrder& order = runtime::foreign_order(*device);

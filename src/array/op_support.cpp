@@ -9,13 +9,13 @@ namespace weft::detail {
 
 std::string describe(const array& a) { return std::string(dtype_name(a.dtype())) + " " + to_string(a.shape()); }
 
-Dtype floating_of(Dtype t) { return is_float(t) || t == complex64 ? t : float32; }
+Dtype floating_of(Dtype t) { return is_float(t) || is_complex(t) ? t : float32; }
 Dtype accumulator(Dtype t) { return is_low_float(t) ? float32 : t; }
 
 graph::Value to_dtype(const graph::Value& v, Dtype dtype) {
   if (v.dtype() == dtype) return v;
   const graph::Node& node = *v.node;
-  if (node.op() != graph::Op::constant || is_float(v.dtype()) || v.dtype() == complex64 || dtype == complex64)
+  if (node.op() != graph::Op::constant || is_float(v.dtype()) || is_complex(v.dtype()) || is_complex(dtype))
     return graph::cast(v, dtype);
   graph::Attrs attrs = node.attrs();
   attrs.number = kernel::reference_cast(attrs.number, attrs.dtype, dtype);

@@ -58,6 +58,7 @@ class Printer {
  private:
   void element(int64_t index) {
     if (dtype_ == complex64) return formatter_.print(out_, reinterpret_cast<const complex64_t*>(data_)[index]);
+    if (dtype_ == complex128) return formatter_.print(out_, reinterpret_cast<const complex128_t*>(data_)[index]);
     const Number v = detail::load_element(data_, dtype_, index);
     if (dtype_ == bool_) formatter_.print(out_, v.i != 0);
     else if (dtype_ == uint64) formatter_.print(out_, static_cast<uint64_t>(v.i));
@@ -110,10 +111,10 @@ void PrintFormatter::print(std::ostream& os, double val) const {
   const Digits digits(os, format_options.precision);
   print_real(os, val);
 }
-void PrintFormatter::print(std::ostream& os, complex64_t val) const {
+void PrintFormatter::print(std::ostream& os, complex128_t val) const {
   const Digits digits(os, format_options.precision);
-  const double imag = static_cast<double>(val.imag());
-  print_real(os, static_cast<double>(val.real()));
+  const double imag = val.imag();
+  print_real(os, val.real());
   os << (std::signbit(imag) && !std::isnan(imag) ? "-" : "+");
   print_real(os, std::abs(imag));
   os << "j";

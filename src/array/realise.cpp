@@ -34,7 +34,9 @@ void materialise_once(const graph::Value& value, graph::Storage storage) {
 
 void fill_constant(const graph::Value& value) {
   graph::Storage storage = allocate_storage(value.type());
-  store_element(storage.buffer->data(), value.dtype(), 0, value.node->attrs().number);
+  const Dtype part = real_of(value.dtype());
+  store_element(storage.buffer->data(), part, 0, value.node->attrs().number);
+  if (is_complex(value.dtype())) store_element(storage.buffer->data(), part, 1, Number::of_real(0));
   materialise_once(value, std::move(storage));
 }
 

@@ -45,7 +45,8 @@ std::ostream& operator<<(std::ostream& os, const Dtype::Kind& k) {
 }
 std::ostream& operator<<(std::ostream& os, const float16_t& v) { return os << static_cast<float>(v); }
 std::ostream& operator<<(std::ostream& os, const bfloat16_t& v) { return os << static_cast<float>(v); }
-std::ostream& operator<<(std::ostream& os, const complex64_t& v) {
+std::ostream& operator<<(std::ostream& os, const complex64_t& v) { return os << complex128_t(v); }
+std::ostream& operator<<(std::ostream& os, const complex128_t& v) {
   return os << v.real() << (v.imag() >= 0 ? "+" : "") << v.imag() << "j";
 }
 
@@ -58,7 +59,7 @@ std::string env::get_var(const char* name, const char* default_value) {
   return text ? text : default_value;
 }
 
-finfo::finfo(Dtype t) : dtype(t == complex64 ? float32 : t), bits(8 * dtype.size()) {
+finfo::finfo(Dtype t) : dtype(real_of(t)), bits(8 * dtype.size()) {
   // Significand digits, smallest and largest exponent of 2^e with 1 <= significand < 2.
   struct Format {
     int digits, low, high;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/number.h"
 
 namespace weft {
 
@@ -23,7 +24,7 @@ struct Row {
   const char* name;
 };
 
-constexpr std::array<Row, 16> dtype_rows{{
+constexpr std::array<Row, 17> dtype_rows{{
     {bool_, generic, Dtype::Kind::b, "bool"},
     {uint8, unsignedinteger, Dtype::Kind::u, "uint8"},
     {uint16, unsignedinteger, Dtype::Kind::u, "uint16"},
@@ -40,6 +41,7 @@ constexpr std::array<Row, 16> dtype_rows{{
     {complex64, complexfloating, Dtype::Kind::c, "complex64"},
     {float8_e4m3, floating, Dtype::Kind::V, "float8_e4m3"},
     {float8_e5m2, floating, Dtype::Kind::V, "float8_e5m2"},
+    {complex128, complexfloating, Dtype::Kind::c, "complex128"},
 }};
 
 constexpr bool rows_are_in_order() {
@@ -69,7 +71,7 @@ Dtype::Kind kindof(Dtype t) { return row(t).kind; }
 Dtype promote_types(Dtype a, Dtype b) {
   if (a == b || b == bool_) return a;
   if (a == bool_) return b;
-  if (a == complex64 || b == complex64) return complex64;
+  if (is_complex(a) || is_complex(b)) return real_of(a) == float64 || real_of(b) == float64 ? complex128 : complex64;
   const bool float_a = category_of(a) == floating, float_b = category_of(b) == floating;
   if (!float_a && !float_b) return promote_integers(a, b);
   if (float_a != float_b) return float_a ? a : b;

@@ -1,6 +1,7 @@
 #include "base/strided.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace weft {
@@ -40,7 +41,8 @@ void copy_last(const Layouts& l, const std::byte* from, std::byte* to, int64_t r
     case 1: return copy_matrix<uint8_t>(from, from_row, fc, to, to_row, tc, rows, columns);
     case 2: return copy_matrix<uint16_t>(from, from_row, fc, to, to_row, tc, rows, columns);
     case 4: return copy_matrix<uint32_t>(from, from_row, fc, to, to_row, tc, rows, columns);
-    default: return copy_matrix<uint64_t>(from, from_row, fc, to, to_row, tc, rows, columns);
+    case 8: return copy_matrix<uint64_t>(from, from_row, fc, to, to_row, tc, rows, columns);
+    default: return copy_matrix<std::array<uint64_t, 2>>(from, from_row, fc, to, to_row, tc, rows, columns);
   }
 }
 

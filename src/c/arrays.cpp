@@ -75,6 +75,9 @@ weft_status weft_array_new_int(weft_array* result, int64_t value, weft_dtype dty
 weft_status weft_array_new_complex(weft_array* result, float real, float imag) {
   return guarded([&] { out(result, weft::array(weft::complex64_t(real, imag))); });
 }
+weft_status weft_array_new_complex128(weft_array* result, double real, double imag) {
+  return guarded([&] { out(result, weft::array(weft::complex128_t(real, imag))); });
+}
 weft_status weft_array_copy(weft_array* result, weft_array a) {
   return guarded([&] { out(result, in(a)); });
 }

@@ -53,8 +53,9 @@ weft_map_handle& in(weft_map map) { return value_of(map, "a map"); }
 FunctionExporter& in(weft_exporter exporter) { return value_of(exporter, "an exporter").value; }
 
 Dtype in(weft_dtype dtype) {
-  static constexpr Dtype all[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,      int16,       int32,
-                                  int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2};
+  static constexpr Dtype all[] = {bool_,   uint8,     uint16,      uint32,      uint64,    int8,
+                                  int16,   int32,     int64,       float16,     bfloat16,  float32,
+                                  float64, complex64, float8_e4m3, float8_e5m2, complex128};
   if (dtype < 0 || static_cast<size_t>(dtype) >= std::size(all))
     throw std::invalid_argument("[weft] " + std::to_string(dtype) + " is no dtype");
   return all[dtype];

@@ -16,8 +16,8 @@ namespace {
 
 /// Returns the number rounded to `dtype`.
 Number number_as(Number n, Dtype dtype) {
-  if (dtype == complex64) return kernel::round_to(Number::of_real(n.real()), float32);  // on the real axis
-  if (is_float(dtype)) return kernel::round_to(Number::of_real(n.real()), dtype);
+  const Dtype part = real_of(dtype);  // a complex constant lies on the real axis
+  if (is_float(part)) return kernel::round_to(Number::of_real(n.real()), part);
   return n.integral ? kernel::round_to(n, dtype) : kernel::reference_cast(n, float64, dtype);
 }
 

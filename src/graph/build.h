@@ -63,7 +63,7 @@ Value depends(const Value& v,
 /// Returns v, which the compiler computes by steps (weft/schedule.h). Attention without the online softmax is written
 /// as products and a softmax.
 Value scheduled(const Value& v, const schedule::Steps& steps);
-Value complex(const Value& re, const Value& im);  // complex64 of two float32 arrays
+Value complex(const Value& re, const Value& im);  // of two float32 or two float64 arrays
 Value conjugate(const Value& v);
 
 Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims = false);

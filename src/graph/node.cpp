@@ -35,6 +35,7 @@ const char* short_name(Dtype t) {
     case Dtype::Val::complex64: return "c64";
     case Dtype::Val::float8_e4m3: return "f8e4m3";
     case Dtype::Val::float8_e5m2: return "f8e5m2";
+    case Dtype::Val::complex128: return "c128";
   }
   return "?";
 }

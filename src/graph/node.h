@@ -49,7 +49,7 @@ enum class Op : uint8_t {
   stop_gradient,
   real,
   imag,
-  complex,  // parts of complex64, and complex64 of its parts (graph/complex/complex.h)
+  complex,  // parts of complex numbers, and complex numbers of their parts (graph/complex/complex.h)
   // reductions, contraction, indexing, random
   reduce,
   cumulative,
@@ -79,8 +79,8 @@ struct Type {
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.shape == b.shape; }
 };
-inline bool is_inexact(Dtype t) { return is_float(t) || t == complex64; }  // real or complex
-std::string to_string(const Type& type);                                   // "f32(2,3)"
+inline bool is_inexact(Dtype t) { return is_float(t) || is_complex(t); }  // real or complex
+std::string to_string(const Type& type);                                  // "f32(2,3)"
 
 class Node;
 struct Control;

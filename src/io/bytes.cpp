@@ -58,7 +58,7 @@ graph::Storage storage_copied(const char* from, uint64_t size, Dtype dtype, bool
   runtime::BufferRef buffer = runtime::allocate(size);
   char* to = static_cast<char*>(buffer->data());
   if (size > 0) std::memcpy(to, from, size);
-  const size_t width = dtype == complex64 ? 4 : dtype.size();  // its parts are swapped separately
+  const size_t width = real_of(dtype).size();  // parts of complex numbers are swapped separately
   for (uint64_t k = 0; swap && k < size; k += width) std::reverse(to + k, to + k + width);
   return {std::move(buffer), 0, std::move(strides)};
 }
@@ -112,7 +112,7 @@ array array_in(const Bytes& bytes, uint64_t at, const Shape& shape, Dtype dtype,
   Strides strides = column_major ? column_major_strides(shape) : row_major_strides(shape);
   const char* from = bytes.view.data() + at;
   const bool in_place =
-      size > 0 && !(swap && dtype.size() > 1) && reinterpret_cast<uintptr_t>(from) % dtype.size() == 0;
+      size > 0 && !(swap && dtype.size() > 1) && reinterpret_cast<uintptr_t>(from) % real_of(dtype).size() == 0;
   return array(graph::data({shape, dtype},
                            in_place ? storage_in(bytes, at, size, std::move(strides))
                                     : storage_copied(from, size, dtype, swap && dtype.size() > 1, std::move(strides))));

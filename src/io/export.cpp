@@ -127,7 +127,7 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
   for (const array& a : traced.captured) {
     const auto [it, fresh] =
         s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
-    if (fresh) s.arrays.emplace(it->second, a);
+    if (fresh) s.arrays.emplace(it->second, io::as_stored(a));
     f.stored.push_back(it->second);
   }
   s.functions.push_back(std::move(f));

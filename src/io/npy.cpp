@@ -22,15 +22,15 @@ struct Kind {
   std::string_view code;  // after the byte order
   Dtype dtype;
 };
-constexpr Kind kinds[] = {{"b1", bool_},   {"u1", uint8},   {"u2", uint16},    {"u4", uint32},  {"u8", uint64},
-                          {"i1", int8},    {"i2", int16},   {"i4", int32},     {"i8", int64},   {"f2", float16},
-                          {"f4", float32}, {"f8", float64}, {"c8", complex64}, {"V2", bfloat16}};
+constexpr Kind kinds[] = {{"b1", bool_},   {"u1", uint8},   {"u2", uint16},    {"u4", uint32},      {"u8", uint64},
+                          {"i1", int8},    {"i2", int16},   {"i4", int32},     {"i8", int64},       {"f2", float16},
+                          {"f4", float32}, {"f8", float64}, {"c8", complex64}, {"c16", complex128}, {"V2", bfloat16}};
 
 /// Returns why an element type cannot be read.
 std::string reason(std::string_view code) {
   if (code.starts_with('O')) return "Python objects, which only Python can read: save it with allow_pickle=False";
-  if (code == "c16") return "complex128, which Weft has not: convert it to complex64";
-  if (code.starts_with('c')) return "a complex type wider than complex128, which Weft has not: convert it to complex64";
+  if (code.starts_with('c'))
+    return "a complex type wider than complex128, which Weft has not: convert it to complex128";
   if (code.starts_with('f'))
     return "a float type of " + std::string(code.substr(1)) + " bytes, which Weft has not: convert it to float64";
   if (code.starts_with('S') || code.starts_with('U') || code.starts_with('a'))

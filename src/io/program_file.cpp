@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "graph/build.h"
+#include "graph/complex/complex.h"
 #include "io/tape.h"
+#include "weft/ops.h"
 
 namespace weft::io {
 
@@ -35,10 +37,11 @@ std::vector<array> stored_arrays(const TapedFunction& f, const std::unordered_ma
     const auto it = arrays.find(f.stored[k]);
     const graph::Type& type = f.tape.inputs[f.tape.inputs.size() - f.stored.size() + k];
     if (it == arrays.end()) throw std::runtime_error("the stored array '" + f.stored[k] + "' is missing");
-    if (!(it->second.value().type() == type))
+    const graph::Type stored = type.dtype == complex128 ? graph::memory_type(type) : type;
+    if (!(it->second.value().type() == stored))
       throw std::runtime_error("the stored array '" + f.stored[k] + "' is " +
-                               graph::to_string(it->second.value().type()) + ", not " + graph::to_string(type));
-    out.push_back(it->second);
+                               graph::to_string(it->second.value().type()) + ", not " + graph::to_string(stored));
+    out.push_back(type.dtype == complex128 ? squeeze(view(it->second, complex128), -1) : it->second);
   }
   return out;
 }
@@ -81,6 +84,8 @@ ProgramFile read(const std::string& label, const std::function<std::string()>& b
 }
 
 }  // namespace
+
+array as_stored(const array& a) { return a.dtype() == complex128 ? view(expand_dims(a, -1), float64) : a; }
 
 ProgramFile read_program(const std::string& file) {
   return read(

@@ -197,7 +197,8 @@ std::string write_header(const SafetensorsHeader& header) {
         std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return n.dtype == t.dtype; });
     if (name == std::end(names))
       throw_invalid("save_safetensors",
-                    t.name + " is " + dtype_name(t.dtype) + ", which safetensors files cannot hold");
+                    t.name + " is " + dtype_name(t.dtype) +
+                        ", which safetensors files cannot hold: convert it with astype, or save its parts");
     if (t.name == "__metadata__") throw_invalid("save_safetensors", "'__metadata__' cannot be the name of a tensor");
     auto shape = nlohmann::ordered_json::array();
     for (const Dim& d : t.shape) shape.push_back(static_cast<int64_t>(d));

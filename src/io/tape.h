@@ -84,6 +84,8 @@ struct ProgramFile {
   std::vector<TapedFunction> functions;
   std::vector<std::vector<array>> stored;  // by function
 };
+/// Returns an array as such a file holds it: complex128, which safetensors lack, as pairs of float64.
+array as_stored(const array& a);
 ProgramFile read_program(const std::string& file);
 ProgramFile read_program(const std::shared_ptr<Reader>& in);
 

@@ -50,7 +50,7 @@ Number read_element(const void* data, Dtype t, int64_t k) {
     case Dtype::Val::float8_e5m2: return Number::of_real(low_to_float(get<uint8_t>(data, k), t));
     case Dtype::Val::float32: return Number::of_real(get<float>(data, k));
     case Dtype::Val::float64: return Number::of_real(get<double>(data, k));
-    default: throw_internal("interpret", "no element of a kernel is complex64");
+    default: throw_internal("interpret", "no element of a kernel is complex");
   }
 }
 

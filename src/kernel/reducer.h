@@ -140,7 +140,8 @@ struct ReducerInfo {
   std::string_view name;  // in prints, errors and exported files
   std::span<const Component> components;
   ReducerKind kind;
-  bool floats, integers, booleans;  // the dtypes of its elements; with one component, of the graph, complex64 as floats
+  bool floats, integers,
+      booleans;  // the dtypes of its elements; with one component, of the graph, complex numbers as floats
 };
 
 inline constexpr auto reducers = std::to_array<ReducerInfo>({

@@ -18,9 +18,9 @@ class Verifier {
 
   void run() {
     for (const Param& p : kernel_.params)
-      if (p.dtype == complex64) refuse(nullptr, "complex64 is no type of a parameter");
+      if (is_complex(p.dtype)) refuse(nullptr, "a complex dtype is no type of a parameter");
     for (const Local& l : kernel_.locals)
-      if (l.elements < 1 || l.dtype == complex64)
+      if (l.elements < 1 || is_complex(l.dtype))
         refuse(nullptr, "a local buffer has at least one element and no complex dtype");
     if (kernel_.cluster > 0 && (kernel_.ordered || programs_meet(kernel_)))
       refuse(nullptr, "programs of clusters neither begin in order nor meet at barriers of the grid");

@@ -27,7 +27,7 @@ array reduced(const array& each, Reduction reduction) {
 // Converts to float32 at least; throws for complex numbers.
 array precise(const char* op, const char* what, const array& x) {
   if (issubdtype(x.dtype(), complexfloating))
-    throw_invalid(op, std::string(what) + " must be real; they are complex64");
+    throw_invalid(op, std::string(what) + " must be real; they are " + dtype_name(x.dtype()));
   return astype(x, x.dtype() == float64 ? float64 : float32);
 }
 

@@ -15,28 +15,29 @@ using namespace weft;
 
 namespace {
 
-constexpr Dtype all[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,    int16,
-                         int32, int64, float16, bfloat16, float32, float64, complex64};
+constexpr Dtype all[] = {bool_, uint8,   uint16,   uint32,  uint64,  int8,      int16,     int32,
+                         int64, float16, bfloat16, float32, float64, complex64, complex128};
 
 /// The whole lattice, row by column in the order of `all`, in the codes of `coded`.
-const char* const promotion[14] = {
-    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8", "u1 u1 u2 u4 u8 i2 i2 i4 i8 f2 h2 f4 f8 c8",
-    "u2 u2 u2 u4 u8 i4 i4 i4 i8 f2 h2 f4 f8 c8", "u4 u4 u4 u4 u8 i8 i8 i8 i8 f2 h2 f4 f8 c8",
-    "u8 u8 u8 u8 u8 f4 f4 f4 f4 f2 h2 f4 f8 c8", "i1 i2 i4 i8 f4 i1 i2 i4 i8 f2 h2 f4 f8 c8",
-    "i2 i2 i4 i8 f4 i2 i2 i4 i8 f2 h2 f4 f8 c8", "i4 i4 i4 i8 f4 i4 i4 i4 i8 f2 h2 f4 f8 c8",
-    "i8 i8 i8 i8 f4 i8 i8 i8 i8 f2 h2 f4 f8 c8", "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8",
-    "h2 h2 h2 h2 h2 h2 h2 h2 h2 f4 h2 f4 f8 c8", "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8",
-    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8", "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",
+const char* const promotion[15] = {
+    "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8 z8", "u1 u1 u2 u4 u8 i2 i2 i4 i8 f2 h2 f4 f8 c8 z8",
+    "u2 u2 u2 u4 u8 i4 i4 i4 i8 f2 h2 f4 f8 c8 z8", "u4 u4 u4 u4 u8 i8 i8 i8 i8 f2 h2 f4 f8 c8 z8",
+    "u8 u8 u8 u8 u8 f4 f4 f4 f4 f2 h2 f4 f8 c8 z8", "i1 i2 i4 i8 f4 i1 i2 i4 i8 f2 h2 f4 f8 c8 z8",
+    "i2 i2 i4 i8 f4 i2 i2 i4 i8 f2 h2 f4 f8 c8 z8", "i4 i4 i4 i8 f4 i4 i4 i4 i8 f2 h2 f4 f8 c8 z8",
+    "i8 i8 i8 i8 f4 i8 i8 i8 i8 f2 h2 f4 f8 c8 z8", "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c8 z8",
+    "h2 h2 h2 h2 h2 h2 h2 h2 h2 f4 h2 f4 f8 c8 z8", "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c8 z8",
+    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 z8 z8", "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 z8 c8 z8",
+    "z8 z8 z8 z8 z8 z8 z8 z8 z8 z8 z8 z8 z8 z8 z8",
 };
-const std::string codes = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8";
+const std::string codes = "b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 h2 f4 f8 c8 z8";
 
 Dtype coded(const std::string& code) { return all[codes.find(code) / 3]; }
 
 }  // namespace
 
 TEST_CASE("dtype: promotion is the whole table, and symmetric") {
-  for (int a = 0; a < 14; ++a)
-    for (int b = 0; b < 14; ++b) {
+  for (int a = 0; a < 15; ++a)
+    for (int b = 0; b < 15; ++b) {
       INFO(dtype_name(all[a]), " with ", dtype_name(all[b]));
       const Dtype expected = coded(std::string(promotion[a]).substr(static_cast<size_t>(3 * b), 2));
       CHECK(promote_types(all[a], all[b]) == expected);
@@ -53,8 +54,8 @@ TEST_CASE("dtype: categories") {
     CHECK(issubdtype(t, integer) == (t.val() >= Dtype::Val::uint8 && t.val() <= Dtype::Val::int64));
     CHECK(issubdtype(t, unsignedinteger) == (t.val() >= Dtype::Val::uint8 && t.val() <= Dtype::Val::uint64));
     CHECK(issubdtype(t, inexact) == (t.val() >= Dtype::Val::float16));
-    CHECK(issubdtype(t, floating) == (t.val() >= Dtype::Val::float16 && t != complex64));
-    CHECK(issubdtype(t, complexfloating) == (t == complex64));
+    CHECK(issubdtype(t, floating) == (t.val() >= Dtype::Val::float16 && t != complex64 && t != complex128));
+    CHECK(issubdtype(t, complexfloating) == (t == complex64 || t == complex128));
   }
   CHECK_FALSE(issubdtype(float32, float64));
   CHECK(issubdtype(floating, inexact));
@@ -67,11 +68,9 @@ TEST_CASE("dtype: categories") {
 
 TEST_CASE("dtype: kinds are NumPy's letters") {
   using enum Dtype::Kind;
-  const Dtype::Kind kinds[] = {b, u, u, u, u, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i,
-                               f, V, f, f, c};
-  const Dtype in_order[] = {bool_, uint8, uint16,  uint32,   uint64,  int8,    int16,
-                            int32, int64, float16, bfloat16, float32, float64, complex64};
-  for (int k = 0; k < 14; ++k) CHECK(kindof(in_order[k]) == kinds[k]);
+  const Dtype::Kind kinds[] = {b, u, u, u, u, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, Dtype::Kind::i, f,
+                               V, f, f, c, c};
+  for (int k = 0; k < 15; ++k) CHECK(kindof(all[k]) == kinds[k]);
 }
 
 TEST_CASE("dtype: half floats convert, compute and compare as numbers") {
@@ -142,9 +141,32 @@ TEST_CASE("dtype: complex64_t converts from numbers, and to float by its real pa
   CHECK(complex64_t{1, 5} >= complex64_t{1, 5});
 }
 
+TEST_CASE("dtype: complex128_t computes in double, also with narrower numbers") {
+  const complex128_t z{0.1, -4};
+  const double re = z;
+  CHECK(re == 0.1);
+  const complex128_t from_int = 2, from_narrow = complex64_t{0.5f, 1}, from_std = std::complex<float>{1, 1};
+  CHECK(from_int == complex128_t{2, 0});
+  CHECK(from_narrow == complex128_t{0.5, 1});
+  CHECK(from_std.imag() == 1.0);
+  CHECK(complex64_t(z) == complex64_t{0.1f, -4});  // parts are rounded
+  static_assert(sizeof(complex128_t) == 16 && std::is_same_v<decltype(z * z), complex128_t> &&
+                std::is_same_v<decltype(1 + z), complex128_t> &&
+                std::is_same_v<decltype(complex64_t{} * z), complex128_t> &&
+                std::is_same_v<decltype(complex64_t{} * 2.0), complex64_t>);
+  CHECK(z + complex64_t{1, 1} == complex128_t{1.1, -3});
+  CHECK(0.5 * z == complex128_t{0.05, -2});
+  CHECK(z * std::complex<double>{0, 1} == complex128_t{4, 0.1});
+  CHECK(-z - z == complex128_t{-0.2, 8});
+  CHECK(complex128_t{1, 5} < complex128_t{2, 0});
+  CHECK(complex128_t{1, 5} > complex128_t{1, 4});
+  CHECK(Dtype(TypeToDtype<complex128_t>()) == complex128);
+  CHECK(Dtype(TypeToDtype<std::complex<double>>()) == complex128);
+}
+
 TEST_CASE("dtype: names, sizes, C++ types") {
-  const int sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8};
-  for (int k = 0; k < 14; ++k) {
+  const int sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  for (int k = 0; k < 15; ++k) {
     CHECK(dtype_from_name(dtype_name(all[k])) == all[k]);
     CHECK(size_of(all[k]) == sizes[k]);
   }
@@ -155,7 +177,8 @@ TEST_CASE("dtype: names, sizes, C++ types") {
   CHECK_THROWS_WITH_AS(dtype_from_name("float31"),
                        "[dtype_from_name] no dtype is called \"float31\"; there are bool, uint8, uint16, uint32, "
                        "uint64, int8, int16, int32, "
-                       "int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2",
+                       "int64, float16, bfloat16, float32, float64, complex64, float8_e4m3, float8_e5m2, "
+                       "complex128",
                        std::invalid_argument);
   CHECK(Dtype(TypeToDtype<float>()) == float32);
   CHECK(Dtype(TypeToDtype<double>()) == float32);

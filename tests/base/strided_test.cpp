@@ -16,7 +16,7 @@ TEST_CASE("strided copies place every element") {
     return std::uniform_int_distribution<int64_t>(low, high)(rng);
   };
   for (int trial = 0; trial < 200; ++trial) {
-    const size_t bytes = size_t{1} << uniform(0, 3);
+    const size_t bytes = size_t{1} << uniform(0, 4);
     Shape shape;
     for (int64_t k = uniform(0, 4); k > 0; --k)
       shape.emplace_back(uniform(0, 12) == 0 ? 0 : uniform(1, k <= 2 ? 70 : 3));

@@ -83,6 +83,25 @@ using Values = std::vector<float>;
 
 }  // namespace
 
+TEST_CASE("complex numbers of C, of both widths") {
+  Array narrow, wide, copy;
+  REQUIRE(weft_array_new_complex(&narrow.a, 0.1f, -2) == WEFT_OK);
+  REQUIRE(weft_array_new_complex128(&wide.a, 0.1, -2) == WEFT_OK);
+  CHECK(weft_array_dtype(narrow) == WEFT_COMPLEX64);
+  CHECK(weft_array_dtype(wide) == WEFT_COMPLEX128);
+  CHECK(weft_dtype_size(WEFT_COMPLEX128) == 16);
+  CHECK(std::string(weft_dtype_name(WEFT_COMPLEX128)) == "complex128");
+  const void* data = nullptr;
+  REQUIRE(weft_array_data(&data, wide) == WEFT_OK);
+  CHECK(static_cast<const double*>(data)[0] == 0.1);
+  CHECK(static_cast<const double*>(data)[1] == -2);
+  const double parts[] = {0.1, 1e300, 3, 4};
+  const int64_t two = 2;
+  REQUIRE(weft_array_new(&copy.a, parts, &two, 1, WEFT_COMPLEX128) == WEFT_OK);
+  REQUIRE(weft_array_data(&data, copy) == WEFT_OK);
+  CHECK(std::memcmp(data, parts, sizeof parts) == 0);
+}
+
 TEST_CASE("arrays of C hold what they were made of") {
   const Array x({1, 2, 3, 4, 5, 6}, {2, 3});
   CHECK(weft_array_ndim(x) == 2);

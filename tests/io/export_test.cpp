@@ -80,6 +80,8 @@ TEST_CASE("export: control flow and complex numbers come back as the same graph"
   same({{c}, graph::while_loop({}, {c}, goes_on, doubled, 7)});
   const graph::Value z = graph::make(graph::Op::complex, {c, c});
   same({{c}, {z, graph::make(graph::Op::real, {z}), graph::make(graph::Op::imag, {z})}});
+  const graph::Value wide = graph::cast(z, complex128), number = graph::full({3}, complex128, Number::of_real(0.1));
+  same({{c}, {wide * number, graph::make(graph::Op::real, {wide})}});
 }
 
 TEST_CASE("export: composites keep their name and compute what they did") {

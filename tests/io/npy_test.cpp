@@ -81,6 +81,10 @@ TEST_CASE("npy: every dtype and shape comes back from a file and from memory") {
     CHECK(read(out->bytes()).to_vector<float>() == small);
     CHECK((out->bytes().size() - a.nbytes()) % 64 == 0);
   }
+  const complex128_t wide[] = {{0.1, 2}, {-3, 1e300}};
+  save(folder / "wide.npy", array::from_data(wide, {2}, complex128));
+  CHECK(load(folder / "wide.npy").dtype() == complex128);
+  CHECK(std::memcmp(load(folder / "wide.npy").raw_data(), wide, sizeof wide) == 0);
   const complex64_t z[] = {{1, 2}, {-3, 0.5f}};
   save(folder / "z.npy", array::from_data(z, {2}, complex64));
   CHECK(std::memcmp(load(folder / "z.npy").raw_data(), z, sizeof z) == 0);
@@ -130,7 +134,6 @@ TEST_CASE("npy: byte orders, column-major order, versions, spellings") {
 TEST_CASE("npy: types that Weft has not are refused with the reason") {
   const std::string data(64, '\0');
   const std::map<std::string, std::string> reasons{{"|O", "Python objects"},
-                                                   {"<c16", "complex128"},
                                                    {"<c32", "wider than complex128"},
                                                    {"<f16", "float type of 16 bytes"},
                                                    {"<f12", "float type of 12 bytes"},
@@ -255,8 +258,7 @@ TEST_CASE("npy fixtures: what must be refused") {
   CHECK_THROWS_WITH_AS(load(fixtures + "ndarray-npy/example_bool_bad_value.npy"),
                        doctest::Contains("neither 0 nor 1, at byte"), std::runtime_error);
   for (const std::string name : {"little_endian_standard", "big_endian_fortran"})
-    CHECK_THROWS_WITH_AS(load(fixtures + "ndarray-npy/example_c64_" + name + ".npy"), doctest::Contains("complex128"),
-                         std::runtime_error);
+    CHECK(load(fixtures + "ndarray-npy/example_c64_" + name + ".npy").dtype() == complex128);
   CHECK_THROWS_WITH_AS(load(fixtures + "missing.npy"), doctest::Contains("No such file"), std::runtime_error);
   CHECK_THROWS_WITH_AS(load(fixtures + "missing.bla"), doctest::Contains("not that of a known format"),
                        std::invalid_argument);  // as MLX's Python

@@ -93,6 +93,11 @@ TEST_CASE("safetensors: from memory and to memory") {
   CHECK(back.first.at("b").to_vector<int>() == std::vector<int>{1, 2});
   CHECK(*back.first.at("z").data<complex64_t>() == z[0]);
   CHECK(back.second.at("k") == "v");
+  CHECK_THROWS_WITH_AS(
+      save_safetensors(std::make_shared<io::MemoryWriter>(), {{"z", zeros({2}, complex128)}}),
+      "[save_safetensors] z is complex128, which safetensors files cannot hold: convert it with astype, "
+      "or save its parts",
+      std::invalid_argument);
   CHECK_THROWS_WITH_AS(load_safetensors(std::make_shared<io::MemoryReader>(out->bytes() + "x", "blob")),
                        doctest::Contains("blob: 1 bytes after the last tensor"), std::runtime_error);
 }

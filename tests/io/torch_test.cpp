@@ -84,6 +84,7 @@ void check_golden(const Arrays& state) {
                                                   {"float32", float32},
                                                   {"float64", float64},
                                                   {"complex64", complex64},
+                                                  {"complex128", complex128},
                                                   {"float8_e4m3fn", float8_e4m3},
                                                   {"float8_e5m2", float8_e5m2}};
   for (const auto& [name, dtype] : dtypes) {
@@ -143,7 +144,7 @@ TEST_CASE("torch: tensors of one storage share its memory, and stay values") {
 TEST_CASE("torch: what is written comes back, and equal content gives equal bytes") {
   Arrays arrays;
   for (const Dtype d : {bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32,
-                        float64, complex64, float8_e4m3, float8_e5m2})
+                        float64, complex64, complex128, float8_e4m3, float8_e5m2})
     arrays.emplace(dtype_name(d), array({0, 1, 1, 0, 1, 0}, {2, 3}, d));
   arrays.emplace("model.ü", transpose(reshape(arange(0, 6, int32), {2, 3})));
   arrays.emplace("scalar", array(2.5f));

@@ -102,8 +102,8 @@ TEST_CASE("scopes") {
 TEST_CASE("types and constants") {
   refuses("at most four axes", [](Kernel& k) { retype(k, find(k, Op::arange), {int64, {2, 2, 2, 2, 2}}); });
   refuses("extents are positive", [](Kernel& k) { retype(k, find(k, Op::arange), {int64, {0}}); });
-  refuses("complex64", [](Kernel& k) { retype(k, find(k, Op::cast), {complex64, {8}}); });
-  refuses("complex64", [](Kernel& k) { k.params[0].dtype = complex64; });
+  refuses("complex dtype", [](Kernel& k) { retype(k, find(k, Op::cast), {complex64, {8}}); });
+  refuses("complex dtype", [](Kernel& k) { k.params[0].dtype = complex64; });
   refuses("type differs from the result's", [](Kernel& k) { find(k, Op::load).type.dims = {4}; });
   refuses("an effect has no result", [](Kernel& k) { find(k, Op::store).results = find(k, Op::load).results; });
   refuses("one result is wanted", [](Kernel& k) { find(k, Op::load).results.clear(); });

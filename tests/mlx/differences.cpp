@@ -58,6 +58,8 @@ const std::vector<Listed>& listed_cases() {
       {"float64-functions", "operator/sin|cos/float64/contiguous|transposed|reversed"},
       {"complex-log-branch", "operator/logcumsumexp|logcumsumexp_exclusive/complex64/transposed"},
       {"complex-vjp", "derivatives/complex power of two"},
+      {"complex128", "arithmetic/promotion of float64", {26, 27}},
+      {"complex128", "arithmetic/promotion of complex64", {24, 25}},
   };
   return cases;
 }

@@ -199,6 +199,14 @@ const Behaviours complex_values = {
        CHECK(power(complex(0, 0), complex(0, 1)).item<complex64_t>() == complex64_t{0, 0});
        CHECK(power(complex(0, 0), complex(0, 0)).item<complex64_t>() == complex64_t{1, 0});
      }},
+    {"complex128",
+     [] {
+       const array z = complex(1, 2), x = array(0.1, float64);
+       CHECK((z * x).dtype() == complex128);
+       CHECK((z * x).item<complex128_t>() == complex128_t(1, 2) * 0.1);
+       CHECK(fft::fft(astype(array({1, 2, 3}), float64)).dtype() == complex128);
+       CHECK(fft::irfft(fft::rfft(array({0.1, 0.2}, float64))).dtype() == float64);
+     }},
     {"complex-infinite-products", [] { CHECK(is_nan(real(complex(infinity, infinity) * complex(1, 0)))); }},
 };
 

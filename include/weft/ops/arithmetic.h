@@ -80,9 +80,9 @@ WEFT_API array round(const array& a, int decimals, StreamOrDevice s = {});
 /// the dtype). Other dtypes than floats are returned as they are.
 WEFT_API array nan_to_num(const array& a, float nan = 0, const std::optional<float>& posinf = std::nullopt,
                           const std::optional<float>& neginf = std::nullopt, StreamOrDevice s = {});
-/// Returns the real part, float32 of complex64; of real numbers: a.
+/// Returns the real part, float32 of complex64 and float64 of complex128; of real numbers: a.
 WEFT_API array real(const array& a, StreamOrDevice s = {});
-/// Returns the imaginary part, float32 of complex64; of real numbers: zeros. Gradients of complex numbers are those of
+/// Returns the imaginary part, of the same dtypes; of real numbers: zeros. Gradients of complex numbers are those of
 /// MLX and PyTorch: of a real function f of z = x + iy it is ∂f/∂x + i ∂f/∂y.
 WEFT_API array imag(const array& a, StreamOrDevice s = {});
 /// Returns the complex conjugate; of real numbers: a.

@@ -22,7 +22,7 @@ WEFT_API array arange(int start, int stop, int step, StreamOrDevice s = {});
 WEFT_API array arange(int start, int stop, StreamOrDevice s = {});
 WEFT_API array arange(int stop, StreamOrDevice s = {});
 /// Returns `num` evenly spaced numbers from start to stop, a vector. Without `endpoint` the last one is one step before
-/// stop. Throws std::invalid_argument for bool_ and complex64.
+/// stop. Throws std::invalid_argument for bool_ and complex dtypes.
 WEFT_API array linspace(double start, double stop, int num, bool endpoint, Dtype dtype = float32,
                         StreamOrDevice s = {});
 inline array linspace(double start, double stop, int num = 50, Dtype dtype = float32, StreamOrDevice s = {}) {

@@ -51,7 +51,7 @@ array shifted(const char* op, Op node, const array& a, const array& b, const Str
 // Builds a function that leaves integers and bools unchanged.
 array rounding(const char* op, Op node, const array& a, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  if (a.dtype() == complex64 && node != Op::round)
+  if (is_complex(a.dtype()) && node != Op::round)
     throw_invalid(op, "complex numbers have no order to be rounded in, got " + describe(a));
   return array(graph::is_inexact(a.dtype()) ? graph::unary(node, a.value())
                                             : graph::stop_gradient(a.value()));  // no gradient, as for floats
@@ -116,19 +116,19 @@ array array_equal(const array& a, const array& b, bool equal_nan, StreamOrDevice
 
 array isnan(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isnan", s);
-  if (a.dtype() == complex64) return logical_or(isnan(real(a, s), s), isnan(imag(a, s), s), s);
+  if (is_complex(a.dtype())) return logical_or(isnan(real(a, s), s), isnan(imag(a, s), s), s);
   return is_float(a.dtype()) ? not_equal(a, a, s) : constant_bool(a.shape(), false);
 }
 array isinf(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isinf", s);
-  if (a.dtype() == complex64) return logical_or(isinf(real(a, s), s), isinf(imag(a, s), s), s);
+  if (is_complex(a.dtype())) return logical_or(isinf(real(a, s), s), isinf(imag(a, s), s), s);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), false);
   const graph::Value size = graph::unary(Op::abs, a.value());
   return array(graph::binary(Op::eq, size, graph::full_like(size, std::numeric_limits<double>::infinity())));
 }
 array isfinite(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("isfinite", s);
-  if (a.dtype() == complex64) return logical_and(isfinite(real(a, s), s), isfinite(imag(a, s), s), s);
+  if (is_complex(a.dtype())) return logical_and(isfinite(real(a, s), s), isfinite(imag(a, s), s), s);
   if (!is_float(a.dtype())) return constant_bool(a.shape(), true);
   const graph::Value size = graph::unary(Op::abs, a.value());
   return array(graph::binary(Op::lt, size, graph::full_like(size, std::numeric_limits<double>::infinity())));
@@ -166,7 +166,7 @@ array divide(const array& a, const array& b, StreamOrDevice s) {
 // Bools are computed in int32. Complex numbers have no floor: the result is the quotient, as in MLX.
 array floor_divide(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (dtype == complex64) return divide(a, b, s);
+  if (is_complex(dtype)) return divide(a, b, s);
   return astype(binary("floor_divide", Op::floordiv, a, b, dtype == bool_ ? int32 : dtype, s), dtype, s);
 }
 array remainder(const array& a, const array& b, StreamOrDevice s) {
@@ -178,7 +178,7 @@ array power(const array& a, const array& b, StreamOrDevice s) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
   const detail::OnStream on_stream("power", s);
   const auto v = promoted("power", a, b, dtype == bool_ ? int32 : dtype);
-  if (is_float(dtype) || dtype == complex64) return array(graph::binary(Op::pow, v[0], v[1]));
+  if (is_float(dtype) || is_complex(dtype)) return array(graph::binary(Op::pow, v[0], v[1]));
   const graph::Node& exponent = *b.value().node;
   const Number n = exponent.attrs().number;
   const bool small = exponent.op() == Op::constant && (n.i >= 0 || b.dtype() != uint64);
@@ -212,11 +212,11 @@ array negative(const array& a, StreamOrDevice s) {
 }
 array abs(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("abs", s);
-  if (a.dtype() == complex64) return magnitude(a);
+  if (is_complex(a.dtype())) return magnitude(a);
   return is_unsigned(a.dtype()) ? a : number_function("abs", Op::abs, a, s);
 }
 array sign(const array& a, StreamOrDevice s) {
-  if (a.dtype() != complex64) return number_function("sign", Op::sign, a, s);
+  if (!is_complex(a.dtype())) return number_function("sign", Op::sign, a, s);
   const array size = abs(a, s);  // z / |z|, and 0 for 0
   return where(equal(size, array(0.0f), s), zeros_like(a, s), divide(a, size, s), s);
 }

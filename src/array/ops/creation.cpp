@@ -13,7 +13,7 @@ Number number_of(double value, Dtype dtype) { return kernel::reference_cast(Numb
 array filled(const char* op, const Shape& shape, double value, Dtype dtype, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
   detail::require_shape(op, shape);
-  return array(graph::full(shape, dtype, dtype == complex64 ? Number::of_real(value) : number_of(value, dtype)));
+  return array(graph::full(shape, dtype, number_of(value, real_of(dtype))));
 }
 
 // Returns the row and column indices of a matrix.
@@ -52,7 +52,7 @@ array arange(double start, double stop, double step, Dtype dtype, StreamOrDevice
     const array scaled = stride == 1 ? index : multiply(index, array(stride, dtype), s);
     return first == 0 ? scaled : add(scaled, array(first, dtype), s);
   }
-  const Dtype wide = dtype == complex64 ? float32 : detail::accumulator(dtype);
+  const Dtype wide = detail::accumulator(real_of(dtype));
   const array index(graph::iota({n}, 0, wide));
   const array scaled = step == 1 ? index : multiply(index, array(step, wide), s);
   return astype(start == 0 ? scaled : add(scaled, array(start, wide), s), dtype, s);

@@ -14,7 +14,7 @@ using detail::floating_of;
 
 array is_infinite(const char* op, const array& a, double sign, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  if (!is_float(a.dtype()) && a.dtype() != complex64) return zeros(a.shape(), bool_, s);
+  if (!is_float(a.dtype()) && !is_complex(a.dtype())) return zeros(a.shape(), bool_, s);
   return equal(a, array(sign * std::numeric_limits<double>::infinity(), a.dtype()), s);
 }
 
@@ -70,6 +70,10 @@ std::vector<array> divmod(const array& a, const array& b, StreamOrDevice s) {
 array nan_to_num(const array& a, float nan, const std::optional<float>& posinf, const std::optional<float>& neginf,
                  StreamOrDevice s) {
   const detail::OnStream on_stream("nan_to_num", s);
+  if (is_complex(a.dtype())) {
+    const auto part = [&](const array& v) { return nan_to_num(v, nan, posinf, neginf, s).value(); };
+    return array(graph::complex(part(real(a, s)), part(imag(a, s))));
+  }
   if (!is_float(a.dtype())) return a;
   const Dtype t = a.dtype();
   const auto replacement = [&](const std::optional<float>& given, double fallback) {
@@ -89,10 +93,10 @@ array bitwise_invert(const array& a, StreamOrDevice s) {
 array round(const array& a, int decimals, StreamOrDevice s) {
   const detail::OnStream on_stream("round", s);
   if (decimals == 0) return round(a, s);
-  if (!is_float(a.dtype()) && a.dtype() != complex64)
+  if (!is_float(a.dtype()) && !is_complex(a.dtype()))
     return decimals > 0 || a.dtype() == bool_ ? a : round_integer(a, -decimals, s);
   const Dtype wide = detail::accumulator(a.dtype());
-  const array scale(std::pow(10.0, std::abs(decimals)), wide == complex64 ? float32 : wide), x = astype(a, wide, s);
+  const array scale(std::pow(10.0, std::abs(decimals)), real_of(wide)), x = astype(a, wide, s);
   return astype(decimals > 0 ? divide(round(multiply(x, scale, s), s), scale, s)
                              : multiply(round(divide(x, scale, s), s), scale, s),
                 a.dtype(), s);

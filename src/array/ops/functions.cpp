@@ -38,22 +38,22 @@ WEFT_BINARY_FUNCTIONS(WEFT_DEFINE)
 array reciprocal(const array& a, StreamOrDevice s) { return function("reciprocal", Op::recip, a, s); }
 array trunc(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("trunc", s);
-  if (a.dtype() == complex64)
+  if (is_complex(a.dtype()))
     throw_invalid("trunc", "complex numbers have no order to be rounded in, got " + describe(a));
   return is_float(a.dtype()) ? array(graph::unary(Op::trunc, a.value())) : a;
 }
 
 array real(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("real", s);
-  return a.dtype() == complex64 ? array(graph::unary(Op::real, a.value())) : a;
+  return is_complex(a.dtype()) ? array(graph::unary(Op::real, a.value())) : a;
 }
 array imag(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("imag", s);
-  return a.dtype() == complex64 ? array(graph::unary(Op::imag, a.value())) : array(graph::zeros_like(a.value()));
+  return is_complex(a.dtype()) ? array(graph::unary(Op::imag, a.value())) : array(graph::zeros_like(a.value()));
 }
 array conjugate(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("conjugate", s);
-  return a.dtype() == complex64 ? array(graph::conjugate(a.value())) : a;
+  return is_complex(a.dtype()) ? array(graph::conjugate(a.value())) : a;
 }
 
 array to_fp8(const array& a, StreamOrDevice s) {

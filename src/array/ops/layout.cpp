@@ -64,13 +64,13 @@ array view(const array& a, const Dtype& dtype, StreamOrDevice s) {
                   "a scalar has no axis that could take up another width: " + describe(a) + " as " + dtype_name(dtype));
   if (from < to && int64_t{a.shape().back()} % (to / from) != 0)
     throw_invalid("view", "the last axis of " + describe(a) + " does not divide into elements of " + dtype_name(dtype));
-  // A complex number is a pair of float32 along the last axis.
-  if (a.dtype() == complex64) {
+  // A complex number is a pair of its parts along the last axis.
+  if (is_complex(a.dtype())) {
     const array parts = stack({real(a, s), imag(a, s)}, -1, s);
     return a.ndim() == 0 ? reshape(view(parts, dtype, s), {}, s) : view(flatten(parts, -2, -1, s), dtype, s);
   }
-  if (dtype == complex64) {
-    const array parts = view(a.ndim() == 0 ? reshape(a, {1}, s) : a, float32, s);
+  if (is_complex(dtype)) {
+    const array parts = view(a.ndim() == 0 ? reshape(a, {1}, s) : a, real_of(dtype), s);
     Shape shape = a.shape();
     if (from < to) shape.back() = int64_t{shape.back()} / (to / from);
     const array pairs = unflatten(parts, -1, {-1, 2}, s);

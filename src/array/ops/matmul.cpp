@@ -13,7 +13,7 @@ using detail::describe;
 
 Dtype matmul_dtype(const char* op, const array& a, const array& b) {
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (!is_float(dtype) && dtype != complex64)
+  if (!is_float(dtype) && !is_complex(dtype))
     throw_invalid(op, "only floating types are supported, got " + describe(a) + " and " + describe(b) +
                           ": convert them with astype");
   return dtype;

@@ -54,7 +54,7 @@ array extreme_position(const char* op, Reducer reducer, const array& a, int axis
   refuse_empty(op, a, {at});
   graph::Value x = detail::to_dtype(a.value(), a.dtype() == bool_ ? uint8 : a.dtype());
   // Complex numbers are ordered by both parts: the first element that equals the extreme counts as the largest.
-  if (x.dtype() == complex64) {
+  if (is_complex(x.dtype())) {
     const Reducer extreme = reducer == Reducer::argmax ? Reducer::max : Reducer::min;
     const graph::Value best = graph::broadcast(graph::reduce(extreme, x, {at}, true), x.shape());
     const graph::Value hit = graph::binary(graph::Op::eq, x, best), nan = graph::binary(graph::Op::ne, x, x);
@@ -78,7 +78,7 @@ Moments moments(const char* op, const array& a, const std::vector<int>& axes) {
 
 // Returns |v|², real also for complex numbers.
 graph::Value squared_size(const graph::Value& v) {
-  if (v.dtype() != complex64) return graph::square(v);
+  if (!is_complex(v.dtype())) return graph::square(v);
   return graph::square(graph::unary(graph::Op::real, v)) + graph::square(graph::unary(graph::Op::imag, v));
 }
 
@@ -160,7 +160,7 @@ array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof,
   const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
   const graph::Value squares = graph::sum(squared_size(centred), m.axes, keepdims);
   const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));
-  return array(graph::cast(squares / graph::full_like(squares, left), m.result == complex64 ? float32 : m.result));
+  return array(graph::cast(squares / graph::full_like(squares, left), real_of(m.result)));
 }
 array var(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) {
   return var(a, std::vector<int>{axis}, keepdims, ddof, s);

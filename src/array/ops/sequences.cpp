@@ -30,7 +30,7 @@ array cosine_window(const char* op, int m, double constant, std::initializer_lis
 array linspace(double start, double stop, int num, bool endpoint, Dtype dtype, StreamOrDevice s) {
   const detail::OnStream on_stream("linspace", s);
   if (num < 0) throw_invalid("linspace", "the number of points must not be negative, got " + std::to_string(num));
-  if (dtype == bool_ || dtype == complex64)
+  if (dtype == bool_ || is_complex(dtype))
     throw_invalid("linspace", std::string("dtype ") + dtype_name(dtype) + " is not supported");
   const Dtype wide = dtype == float64 ? float64 : float32;
   const int steps = endpoint ? num - 1 : num;

@@ -129,7 +129,7 @@ array tensordot(const array& a, const array& b, const std::vector<int>& axes_a, 
                 StreamOrDevice s) {
   const detail::OnStream on_stream("tensordot", s);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (!is_float(dtype) && dtype != complex64)
+  if (!is_float(dtype) && !is_complex(dtype))
     throw_invalid("tensordot", "only floating types are supported, got " + describe(a) + " and " + describe(b) +
                                    ": convert them with astype");
   bool fits = axes_a.size() == axes_b.size();

@@ -1,4 +1,4 @@
-// weft/fft.h: axes are transformed one after the other, each as the last one, on pairs of float32.
+// weft/fft.h: axes are transformed one after the other, each as the last one, on pairs of float32 or float64.
 #include "weft/fft.h"
 
 #include <algorithm>
@@ -85,7 +85,8 @@ array transform(const char* op, const array& a, const std::optional<Shape>& n,
   const detail::OnStream on_stream(op, s);
   const Plan p = plan(op, a, n, axes, kind);
   const int last = p.axes.back();
-  array x = astype(a, kind == Kind::to_half ? float32 : complex64, s);
+  const Dtype dtype = complex_of(a.dtype());
+  array x = astype(a, kind == Kind::to_half ? real_of(dtype) : dtype, s);
   double elements = 1;
   for (size_t k = 0; k < p.axes.size(); ++k) {
     const bool half = kind == Kind::from_half && p.axes[k] == last;
@@ -99,7 +100,7 @@ array transform(const char* op, const array& a, const std::optional<Shape>& n,
   const double divisor = norm == FFTNorm::Ortho                   ? std::sqrt(elements)
                          : (norm == FFTNorm::Backward) == inverse ? elements
                                                                   : 1;
-  if (divisor != 1) x = multiply(x, array(static_cast<float>(1 / divisor)), s);
+  if (divisor != 1) x = multiply(x, array(1 / divisor, x.dtype()), s);
   return kind == Kind::from_half ? x : as_complex(x, s);
 }
 

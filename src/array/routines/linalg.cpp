@@ -93,7 +93,7 @@ array solution(const Value& x, const array& b) { return b.ndim() == 1 ? squeeze(
 /// those of the real one [[X, -Y], [Y, X]], which has each of them twice (Golub and Van Loan 2013, §8.6).
 array singular_values(const array& a, int row_axis, int column_axis, StreamOrDevice s) {
   const array m = moveaxis(moveaxis(a, row_axis, -1, s), column_axis < row_axis ? column_axis : column_axis - 1, -1, s);
-  if (m.dtype() != complex64) return svd(m, false, s)[0];
+  if (!is_complex(m.dtype())) return svd(m, false, s)[0];
   const array x = real(m, s), y = imag(m, s);
   const array both = concatenate({concatenate({x, negative(y, s)}, -1, s), concatenate({y, x}, -1, s)}, -2, s);
   return mean(unflatten(svd(both, false, s)[0], -1, {-1, 2}, s), -1, false, s);
@@ -149,7 +149,7 @@ array floating(const array& a, StreamOrDevice s) { return astype(a, detail::floa
 array norm_of_order(const array& a, double ord, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const bool vectors = axes.size() == 1;
   const array out = vectors ? vector_norm(a, ord, axes, keepdims, s) : matrix_norm(a, ord, axes, keepdims, s);
-  return a.dtype() == complex64 && !(vectors && ord == 2) ? astype(out, complex64, s) : out;
+  return is_complex(a.dtype()) && !(vectors && ord == 2) ? astype(out, complex64, s) : out;
 }
 
 /// Returns -1 where an odd number of rows was exchanged, else 1.

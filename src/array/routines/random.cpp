@@ -179,18 +179,18 @@ array uniform(const Shape& shape, Dtype dtype, const std::optional<array>& key, 
 
 // Draws both parts of complex numbers with variance 1/2, so that the variance of the number is 1: the factor √2 is left
 // out.
-static array complex_normal(Shape shape, const std::optional<array>& loc, const std::optional<array>& scale,
-                            const std::optional<array>& key, StreamOrDevice s) {
+static array complex_normal(Shape shape, Dtype dtype, const std::optional<array>& loc,
+                            const std::optional<array>& scale, const std::optional<array>& key, StreamOrDevice s) {
   shape.push_back(2);
   const array parts = erfinv(uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s), s);
-  array drawn = squeeze(view(parts, complex64, s), -1, s);
-  if (scale) drawn = multiply(*scale, drawn, s);
-  return loc ? add(*loc, drawn, s) : drawn;
+  array drawn = squeeze(view(astype(parts, real_of(dtype), s), dtype, s), -1, s);
+  if (scale) drawn = multiply(astype(*scale, dtype, s), drawn, s);
+  return loc ? add(astype(*loc, dtype, s), drawn, s) : drawn;
 }
 
 array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, const std::optional<array>& scale,
              const std::optional<array>& key, StreamOrDevice s) {
-  if (dtype == complex64) return complex_normal(shape, loc, scale, key, s);
+  if (is_complex(dtype)) return complex_normal(shape, dtype, loc, scale, key, s);
   require_float("normal", dtype);
   for (const std::optional<array>& parameter : {loc, scale})
     if (parameter) require_result("normal", shape, parameter->shape());
@@ -202,10 +202,10 @@ array normal(const Shape& shape, Dtype dtype, const std::optional<array>& loc, c
 }
 array normal(const Shape& shape, Dtype dtype, float loc, float scale, const std::optional<array>& key,
              StreamOrDevice s) {
-  if (dtype == complex64) {
+  if (is_complex(dtype)) {
     const std::optional<array> moved = loc == 0 ? std::nullopt : std::optional(array(loc)),
                                scaled = scale == 1 ? std::nullopt : std::optional(array(scale));
-    return complex_normal(shape, moved, scaled, key, s);
+    return complex_normal(shape, dtype, moved, scaled, key, s);
   }
   require_float("normal", dtype);
   const array u = uniform(array(std::nextafter(-1.0f, 0.0f)), array(1.0f), shape, float32, key, s);

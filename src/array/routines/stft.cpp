@@ -57,7 +57,7 @@ array stft(const array& x, int n_fft, const std::optional<int>& hop_length, cons
   Shape apart(cut.shape().begin(), cut.shape().end() - 1);
   apart.push_back(frames), apart.push_back(n_fft);
   cut = multiply(reshape(cut, apart, s), shape, s);
-  const bool real = cut.dtype() != complex64, half = onesided.value_or(x.dtype() != complex64);
+  const bool real = !is_complex(cut.dtype()), half = onesided.value_or(!is_complex(x.dtype()));
   array spectrum = real && half ? rfft(cut, -1, norm, s) : fft(cut, -1, norm, s);
   if (half && !real) {
     Shape from(spectrum.ndim(), 0), to = spectrum.shape();
@@ -77,7 +77,7 @@ array istft(const array& stft_matrix, const std::optional<int>& n_fft, const std
   const auto frequencies = static_cast<int>(stft_matrix.shape(-2).bound());
   const Frames f = frames_of("istft", n_fft.value_or(half ? 2 * (frequencies - 1) : frequencies), hop_length);
   const array shape = window_of("istft", f, win_length, window, s);
-  const array spectrum = swapaxes(astype(stft_matrix, complex64, s), -1, -2, s);
+  const array spectrum = swapaxes(astype(stft_matrix, complex_of(stft_matrix.dtype()), s), -1, -2, s);
   const array parts = half ? irfft(spectrum, f.size, -1, norm, s) : real(ifft(spectrum, f.size, -1, norm, s), s);
   const int64_t frames = parts.shape(-2).bound(), all = (frames - 1) * f.hop + f.size;
   const array samples = samples_of(f, frames, s);
@@ -86,10 +86,10 @@ array istft(const array& stft_matrix, const std::optional<int>& n_fft, const std
     Shape joined(v.shape().begin(), v.shape().end() - 2);
     Shape out = joined;
     joined.push_back(frames * f.size), out.push_back(all);
-    return scatter_add(moveaxis(zeros(out, float32, s), -1, 0, s), samples,
+    return scatter_add(moveaxis(zeros(out, v.dtype(), s), -1, 0, s), samples,
                        expand_dims(moveaxis(reshape(v, joined, s), -1, 0, s), 1, s), 0, s);
   };
-  const array squares = added(broadcast_to(square(astype(shape, float32, s), s), {frames, f.size}, s));
+  const array squares = added(broadcast_to(square(astype(shape, parts.dtype(), s), s), {frames, f.size}, s));
   const array sums = moveaxis(added(multiply(parts, shape, s)), 0, -1, s);
   array signal = divide(sums, maximum(squares, array(1e-8f), s), s);
   const int64_t from = center ? f.size / 2 : 0, to = length ? std::min<int64_t>(from + *length, all) : all - from;

@@ -41,6 +41,7 @@ graph::Storage scalar_storage(Dtype dtype, Number n) {
     case Dtype::Val::float8_e5m2: put(static_cast<uint8_t>(float_to_low(static_cast<float>(n.real()), dtype))); break;
     case Dtype::Val::bool_: put(static_cast<uint8_t>(n.i != 0)); break;
     case Dtype::Val::complex64: put(complex64_t(static_cast<float>(n.real()), 0)); break;
+    case Dtype::Val::complex128: put(complex128_t(n.real(), 0)); break;
     default: std::memcpy(at, &n.i, dtype.size());  // little-endian: the low bytes
   }
   return storage;

@@ -71,7 +71,7 @@ class PaddedValues {
     if ((ir_[id].op != Op::dot && !is_elementwise(ir_[id].op)) || type.shape.size() < 2 || !is_static(type.shape))
       return false;
     const int64_t row = type.shape.back().bound() * type.dtype.size();
-    return row > row_alignment && row % row_alignment != 0 && type.dtype != complex64;
+    return row > row_alignment && row % row_alignment != 0 && !is_complex(type.dtype);
   }
 
   /// Returns whether all that reads the value finds an element by its index: matmuls, elementwise operators, reductions

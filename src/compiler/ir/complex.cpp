@@ -1,5 +1,5 @@
-// Programs with complex numbers: the graph is compiled as one of float32, and complex buffers are seen as float32 with
-// one more axis of 2.
+// Programs with complex numbers: the graph is compiled as one of their parts, and complex buffers are seen as parts
+// with one more axis of 2.
 #include "compiler/ir/complex.h"
 
 #include <deque>
@@ -25,7 +25,7 @@ graph::Storage as_complex(graph::Storage s) {
 
 std::vector<bool> which_complex(const graph::Values& values) {
   std::vector<bool> out;
-  for (const graph::Value& v : values) out.push_back(v.dtype() == complex64);
+  for (const graph::Value& v : values) out.push_back(is_complex(v.dtype()));
   return out;
 }
 
@@ -71,7 +71,7 @@ Source split_complex(const Source& source) {
   for (size_t k = 0; k < out.layouts.size(); ++k) {
     Strides& strides = out.layouts[k].strides;
     const graph::Value& input = source.graph.inputs[k];
-    if (input.dtype() != complex64 || (strides.empty() && input.type().rank() > 0)) continue;
+    if (!is_complex(input.dtype()) || (strides.empty() && input.type().rank() > 0)) continue;
     for (int64_t& stride : strides) stride *= 2;
     strides.push_back(1);
   }

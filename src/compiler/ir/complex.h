@@ -1,10 +1,10 @@
 #pragma once
-// Lowers complex64 to pairs of float32, so that later passes see float32 only.
+// Lowers complex numbers to pairs of their parts, so that later passes see real numbers only.
 #include "compiler/program.h"
 
 namespace weft::compiler {
 
-/// The source with each complex value as two of float32; layouts of complex inputs get the axis of the parts.
+/// The source with each complex value as two real ones; layouts of complex inputs get the axis of the parts.
 Source split_complex(const Source& source);
 /// `inner`, made from the split source, as a program on the buffers of `graph`.
 std::shared_ptr<const Program> complex_program(const graph::Graph& graph, std::shared_ptr<const Program> inner);

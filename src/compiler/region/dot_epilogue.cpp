@@ -23,7 +23,7 @@ constexpr size_t most_computed = 24;  // values of operands: what is read elsewh
 /// Returns the constant that every element of a node equals, through movement.
 std::optional<NodeId> constant_of(const Ir& ir, NodeId id) {
   while (ir[id].op == Op::broadcast || ir[id].op == Op::reshape || ir[id].op == Op::permute) id = ir[id].inputs[0];
-  if (ir[id].op != Op::constant || ir[id].type.dtype == complex64) return {};
+  if (ir[id].op != Op::constant || is_complex(ir[id].type.dtype)) return {};
   return id;
 }
 
@@ -183,7 +183,7 @@ bool EpilogueReads::adds_with_jumps(NodeId id, const std::vector<Expr>& index) {
 bool EpilogueReads::computable(NodeId id, const std::vector<Expr>& index) {
   if (constant_of(ir, id)) return true;
   const IrNode& n = ir[id];
-  if (n.type.dtype == complex64) return false;
+  if (is_complex(n.type.dtype)) return false;
   if (in_memory(ir, roots, id)) return add(id, index);
   if (is_movement(n.op)) {
     if (n.op == Op::concat || n.op == Op::depends) return false;

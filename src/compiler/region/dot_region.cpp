@@ -63,7 +63,7 @@ class RegionFinder {
 
   /// Adds values in ascending order, as long as one can be computed from what is inside.
   void grow() {
-    if (volume(shape_) <= 1 || ir_[dot_].type.dtype == complex64) return;
+    if (volume(shape_) <= 1 || is_complex(ir_[dot_].type.dtype)) return;
     SortedSet<NodeId> pending;
     const auto push_readers = [&](NodeId id) { pending.insert(cx_.users[id].begin(), cx_.users[id].end()); };
     push_readers(dot_);
@@ -79,7 +79,7 @@ class RegionFinder {
 
   std::optional<Added> add(NodeId id) {
     const IrNode& n = ir_[id];
-    if (!is_elementwise(n.op) || n.op == Op::bitcast || n.type.shape != shape_ || n.type.dtype == complex64 ||
+    if (!is_elementwise(n.op) || n.op == Op::bitcast || n.type.shape != shape_ || is_complex(n.type.dtype) ||
         n.phase != ir_[dot_].phase || n.materialized || n.inputs.empty())
       return {};
     EpilogueReads reads{ir_, cx_.strides, cx_.roots, index_, vars_, volume(shape_)};

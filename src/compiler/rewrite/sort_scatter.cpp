@@ -124,7 +124,7 @@ class ScatterSorter : Rewriter {
 std::optional<RowScatter> row_scatter(const Ir& ir, NodeId scatter) {
   const IrNode& n = ir[scatter];
   if (n.op != Op::scatter || n.attrs->mode != graph::ScatterMode::add || n.attrs->axes != std::vector<int64_t>{0} ||
-      n.type.dtype == complex64 || n.type.dtype == bool_)
+      is_complex(n.type.dtype) || n.type.dtype == bool_)
     return {};
   const Shape &shape = n.type.shape, &points = ir[n.inputs[1]].type.shape;
   const graph::Type& given = ir[n.inputs[2]].type;

@@ -59,7 +59,7 @@ void check_array(const KernelProgram& program, size_t k, const std::set<kernel::
   const KernelArray& array = program.arrays[k];
   const kernel::Param& param = program.kernel.params[k];
   const std::string what = fmt::format("array {} ({}), {}", k, param.name, to_string(array.type));
-  if (array.type.dtype == complex64) refuse(program, what + ", is complex: pass its real and imaginary parts");
+  if (is_complex(array.type.dtype)) refuse(program, what + ", is complex: pass its real and imaginary parts");
   check(param.dtype == array.type.dtype && param.written == is_result(array), "kernel", "an array is no parameter");
   if (array.use == KernelUse::out && program.grid > 0 && !stored.contains(static_cast<kernel::Ref>(k)))
     refuse(program, what + ", is a result, but nothing is ever stored there");

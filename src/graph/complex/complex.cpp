@@ -15,8 +15,8 @@ namespace {
 
 std::vector<Shape> first_shape(const Attrs&, TypeSpan in) { return {in[0].shape}; }
 std::vector<Dtype> part_dtype(const Attrs&, TypeSpan in) {
-  if (in[0].dtype != complex64) throw_invalid("real", "expected a complex array, got " + to_string(in[0]));
-  return {float32};
+  if (!is_complex(in[0].dtype)) throw_invalid("real", "expected a complex array, got " + to_string(in[0]));
+  return {real_of(in[0].dtype)};
 }
 std::vector<Shape> complex_shape(const Attrs&, TypeSpan in) {
   if (in[0].shape != in[1].shape)
@@ -24,9 +24,9 @@ std::vector<Shape> complex_shape(const Attrs&, TypeSpan in) {
   return {in[0].shape};
 }
 std::vector<Dtype> complex_dtype(const Attrs&, TypeSpan in) {
-  if (in[0].dtype != float32 || in[1].dtype != float32)
-    throw_invalid("complex", "both parts must be float32, got " + list(in) + ": cast them first");
-  return {complex64};
+  if (in[0].dtype != in[1].dtype || (in[0].dtype != float32 && in[0].dtype != float64))
+    throw_invalid("complex", "both parts must be float32, or both float64, got " + list(in) + ": cast them first");
+  return {complex_of(in[0].dtype)};
 }
 
 Values real_vjp(const Node&, ValueSpan, ValueSpan, ValueSpan g) { return {complex(g[0], zeros_like(g[0]))}; }
@@ -51,17 +51,17 @@ std::vector<HostTensor> never(const Attrs&, std::span<const HostTensor>, TypeSpa
 
 constexpr auto rows = std::to_array<Row>({
     {Op::real, "real", 1, 1, first_shape, part_dtype, None::unbounded, real_vjp, part_jvp, batch_all, same_factors, -1,
-     never, 0, "the real part", "", "complex64"},
+     never, 0, "the real part", "", "complex"},
     {Op::imag, "imag", 1, 1, first_shape, part_dtype, None::unbounded, imag_vjp, part_jvp, batch_all, same_factors, -1,
-     never, 0, "the imaginary part", "", "complex64"},
+     never, 0, "the imaginary part", "", "complex"},
     {Op::complex, "complex", 2, 2, complex_shape, complex_dtype, None::unbounded, complex_vjp, complex_jvp, batch_all,
-     same_factors, -1, never, 0, "the complex number a + bi", "", "float32"},
+     same_factors, -1, never, 0, "the complex number a + bi", "", "float32, float64"},
 });
 static_assert(complete(rows, Op::real));
 
 // ---- splitting ----
 
-bool is_complex(const Value& v) { return v.dtype() == complex64; }
+bool is_complex(const Value& v) { return is_complex(v.dtype()); }
 
 /// Returns one part of an array of memory_type.
 Value part_of(const Value& memory, int64_t k) {
@@ -100,7 +100,7 @@ class Splitter {
       complex_inside = complex_inside || is_complex(v);
       changed = changed || !(parts(v).re == v);
     }
-    for (const Type& t : node->types()) complex_inside = complex_inside || t.dtype == complex64;
+    for (const Type& t : node->types()) complex_inside = complex_inside || is_complex(t.dtype);
     if (complex_inside && node->op() == Op::call) return call_on_complex(*node);
     if (complex_inside) return {primitive(*node)};
     std::vector<Parts> out;
@@ -114,7 +114,7 @@ class Splitter {
     return out;
   }
 
-  /// A leaf with data uses the same memory as float32.
+  /// A leaf with data uses the same memory as pairs of floats.
   static std::vector<Parts> stored(const std::shared_ptr<Node>& node) {
     std::vector<Parts> out;
     for (int k = 0; k < node->outputs(); ++k) {
@@ -138,7 +138,10 @@ class Splitter {
     std::vector<Parts> x;
     for (const Value& v : node.inputs()) x.push_back(parts(v));
     switch (op) {
-      case Op::constant: return {constant(float32, node.attrs().number), constant(float32, Number::of_real(0))};
+      case Op::constant: {
+        const Dtype part = real_of(node.attrs().dtype);
+        return {constant(part, node.attrs().number), constant(part, Number::of_real(0))};
+      }
       case Op::real: return {x[0].re, {}};
       case Op::imag: return {x[0].im, {}};
       case Op::complex: return {x[0].re, x[1].re};
@@ -150,7 +153,7 @@ class Splitter {
     if (op == Op::reduce) return complex_reduce(node, x[0]);
     if (op == Op::cumulative) return complex_cumulative(node, x[0]);
     if (takes_complex(op)) return complex_elementwise(op, x);
-    throw_invalid(row(op).name, "is not defined on complex64");
+    throw_invalid(row(op).name, "is not defined on complex numbers");
   }
 
   /// Applies the node to each part; index arrays and conditions are real and serve both.
@@ -168,17 +171,18 @@ class Splitter {
 
   static Parts converted(const Parts& z, Dtype from, Dtype to) {
     if (from == to) return z;
-    if (to == complex64) {
-      const Value re = cast(z.re, float32);
-      return {re, zeros_like(re)};
+    if (is_complex(to)) {
+      const Value re = cast(z.re, real_of(to));
+      return {re, is_complex(from) ? cast(z.im, real_of(to)) : zeros_like(re)};
     }
+    if (!is_complex(from)) throw_internal("complex", "a cast between real numbers has no complex side");
     if (to == bool_) return {binary(Op::bit_or, cast(z.re, bool_), cast(z.im, bool_)), {}};
     return {cast(z.re, to), {}};
   }
 
   static Parts product(const Node& node, const std::vector<Parts>& x) {
     Attrs attrs = node.attrs();
-    attrs.dtype = float32;
+    attrs.dtype = real_of(attrs.dtype);
     const auto dot = [&](const Value& a, const Value& b) { return make(Op::dot, {a, b}, attrs); };
     const Parts &a = x[0], &b = x[1];
     return {dot(a.re, b.re) - dot(a.im, b.im), dot(a.re, b.im) + dot(a.im, b.re)};
@@ -219,7 +223,7 @@ bool acts_on_parts(const Node& node) {
 }
 
 bool multiplies_complex(const Node& node) {
-  const auto complex_type = [](const Type& t) { return t.dtype == complex64; };
+  const auto complex_type = [](const Type& t) { return is_complex(t.dtype); };
   if (std::none_of(node.types().begin(), node.types().end(), complex_type) || acts_on_parts(node)) return false;
   return takes_complex(node.op()) || node.op() == Op::dot || node.op() == Op::reduce || node.op() == Op::cumulative;
 }
@@ -228,13 +232,13 @@ bool has_complex(const Graph& graph) {
   Values all = graph.inputs;
   all.insert(all.end(), graph.outputs.begin(), graph.outputs.end());
   return std::ranges::any_of(reachable(all), [](const std::shared_ptr<Node>* node) {
-    return std::ranges::any_of((*node)->types(), [](const Type& t) { return t.dtype == complex64; });
+    return std::ranges::any_of((*node)->types(), [](const Type& t) { return is_complex(t.dtype); });
   });
 }
 
 Type memory_type(const Type& type) {
-  if (type.dtype != complex64) return type;
-  Type out{type.shape, float32};
+  if (!is_complex(type.dtype)) return type;
+  Type out{type.shape, real_of(type.dtype)};
   out.shape.push_back(2);
   return out;
 }

@@ -1,8 +1,9 @@
 #pragma once
-// complex64 as pairs of float32. Derivatives pair cotangents with tangents by Re(conj(g) · t), as MLX and PyTorch do:
-// the gradient of a real function f of z = x + iy is ∂f/∂x + i ∂f/∂y, and a holomorphic function's cotangent is g ·
-// conj(f'(z)). No target computes with complex numbers: before a graph is compiled or evaluated, each complex value
-// becomes two real ones, and in memory it is a float32 array with one more axis of 2 at the end, real part first.
+// complex64 and complex128 as pairs of their parts. Derivatives pair cotangents with tangents by Re(conj(g) · t), as
+// MLX and PyTorch do: the gradient of a real function f of z = x + iy is ∂f/∂x + i ∂f/∂y, and a holomorphic function's
+// cotangent is g · conj(f'(z)). No target computes with complex numbers: before a graph is compiled or evaluated, each
+// complex value becomes two real ones, and in memory it is an array of the parts with one more axis of 2 at the end,
+// real part first.
 #include "graph/node.h"
 
 namespace weft::graph {
@@ -14,9 +15,9 @@ struct Parts {
 
 /// Returns whether the graph contains a complex value.
 bool has_complex(const Graph& graph);
-/// Returns the type in memory: complex64 (…) is float32 (…, 2); other types are unchanged.
+/// Returns the type in memory: complex64 (…) is float32 (…, 2), complex128 float64; other types are unchanged.
 Type memory_type(const Type& type);
-/// Returns the same function in float32: complex inputs and results have their memory_type; regions are inlined.
+/// Returns the same function in real numbers: complex inputs and results have their memory_type; regions are inlined.
 Graph split_complex(const Graph& graph);
 
 /// Computes an elementwise operator on complex numbers, as its principal value with C's branch cuts. Only for operators

@@ -47,7 +47,8 @@ Parts hyperbolic_arccosine(const Parts& z) {
 /// log(|1 + z| / |1 - z|) / 2.
 Parts hyperbolic_arctangent(const Parts& z) {
   const Value x = magnitude_of(z.re), y = with_sign_of(magnitude_of(z.im), z.im), left = 1.0 - x;
-  const Value s = larger(larger(magnitude_of(left), magnitude_of(y)), full_like(x, std::numeric_limits<float>::min()));
+  const double least = x.dtype() == float64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  const Value s = larger(larger(magnitude_of(left), magnitude_of(y)), full_like(x, least));
   const Value ratio = x / s * 4 / (left / s * left + y / s * y);
   const Value pole = binary(Op::lt, s, full_like(s, 1e-10)),
               near = log(magnitude({x + 1, y})) * 0.5 - log(magnitude({left, y})) * 0.5;

@@ -21,7 +21,7 @@ namespace {
 /// Whether the sign bit is set: -0 counts.
 Value is_negative(const Value& v) {
   Attrs attrs;
-  attrs.dtype = int32;
+  attrs.dtype = v.dtype() == float64 ? int64 : int32;
   const Value bits = make(Op::bitcast, {v}, std::move(attrs));
   return binary(Op::lt, bits, zeros_like(bits));
 }
@@ -55,12 +55,14 @@ Parts divide(const Parts& a, const Parts& b) {
   return {(a.re * c + a.im * d) / norm / s, (a.im * c - a.re * d) / norm / s};
 }
 
-/// exp(a) (cos b + i sin b). Of large a, e^64 is multiplied last, where exp(a) alone would overflow. As in C: on the
-/// real axis the imaginary part stays 0; of an infinite a, an angle that is infinite or NaN leaves the size, 0 or ∞.
+/// exp(a) (cos b + i sin b). Of large a, e^64 (of float64 e^512) is multiplied last, where exp(a) alone would overflow.
+/// As in C: on the real axis the imaginary part stays 0; of an infinite a, an angle that is infinite or NaN leaves the
+/// size, 0 or ∞.
 Parts exponential(const Parts& z) {
-  const Value large = less(full_like(z.re, 64), z.re), zero = zeros_like(z.re);
-  const Value size = exp(select(large, z.re - 64, z.re)),
-              rest = select(large, full_like(z.re, std::exp(64.0)), full_like(z.re, 1));
+  const double last = z.re.dtype() == float64 ? 512 : 64;
+  const Value large = less(full_like(z.re, last), z.re), zero = zeros_like(z.re);
+  const Value size = exp(select(large, z.re - last, z.re)),
+              rest = select(large, full_like(z.re, std::exp(last)), full_like(z.re, 1));
   const Value ends = equal(magnitude_of(z.re), full_like(z.re, infinity)),
               angle = less(magnitude_of(z.im), full_like(z.im, infinity));
   const Value lost = both(ends, unary(Op::bit_not, angle)), nothing = both(lost, less(z.re, zero));
@@ -220,7 +222,7 @@ bool takes_complex(Op op) { return rule_of(op) != nullptr; }
 
 Parts complex_elementwise(Op op, const std::vector<Parts>& x) {
   const Rule rule = rule_of(op);
-  if (!rule) throw_internal("complex", std::string(row(op).name) + " is not defined on complex64");
+  if (!rule) throw_internal("complex", std::string(row(op).name) + " is not defined on complex numbers");
   return rule(x[0], x.back());
 }
 

@@ -84,7 +84,8 @@ Combination combination(const Attrs& attrs) {
     case Reducer::prod: return {Op::mul, 1, 0};
     case Reducer::max: return {Op::max, -infinity, -infinity};
     case Reducer::min: return {Op::min, infinity, infinity};
-    default: throw_internal("cumulative", std::string(kernel::name(attrs.reducer)) + " is not defined on complex64");
+    default:
+      throw_internal("cumulative", std::string(kernel::name(attrs.reducer)) + " is not defined on complex numbers");
   }
 }
 

@@ -37,7 +37,7 @@ std::vector<Dtype> cumulative_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   if (attrs.integers.size() == 3 && in_logs(attrs) && (!is_inexact(t) || attrs.reducer != Reducer::sum))
     throw_invalid("logcumsumexp", fmt::format("expected floats, got {}: cast them first", dtype_name(t)));
-  if (!takes(attrs.reducer, t == complex64 ? float32 : t) || kernel::components_of(attrs.reducer) > 1)
+  if (!takes(attrs.reducer, real_of(t)) || kernel::components_of(attrs.reducer) > 1)
     throw_invalid("cumulative", fmt::format("{} is not defined on {}", kernel::name(attrs.reducer), dtype_name(t)));
   return {t};
 }
@@ -79,7 +79,7 @@ Value moved_down(const Value& v, size_t axis, int64_t by) {
 /// Returns the identity of the reducer; of a complex dtype its real part (the imaginary part is 0).
 Number identity_of(const Attrs& a, Dtype t) {
   if (in_logs(a)) return Number::of_real(-INFINITY);
-  return kernel::identity(a.reducer, t == complex64 ? float32 : t);
+  return kernel::identity(a.reducer, real_of(t));
 }
 
 /// c = a ∘ b, with the derivatives of c by a and by b.
@@ -88,7 +88,7 @@ struct Combination {
 };
 
 Combination combination_of(const Attrs& attrs, const Value& a, const Value& b) {
-  if (in_logs(attrs) && a.dtype() == complex64) {
+  if (in_logs(attrs) && is_complex(a.dtype())) {
     const Value c = binary(Op::logaddexp, a, b), size = unary(Op::abs, unary(Op::real, c)),
                 end = binary(Op::eq, size, full_like(size, INFINITY));
     const auto weight = [&](const Value& v) { return select(end, cast(binary(Op::eq, v, c), c.dtype()), exp(v - c)); };

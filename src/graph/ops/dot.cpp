@@ -65,7 +65,7 @@ std::vector<Dtype> dot_dtype(const Attrs& attrs, TypeSpan in) {
                     fmt::format("products of 8-bit integers are summed in int32, not {}", dtype_name(attrs.dtype)));
     return {attrs.dtype};
   }
-  if (in[0].dtype == complex64 && in[1].dtype == complex64 && attrs.dtype == complex64) return {complex64};
+  if (is_complex(in[0].dtype) && in[1].dtype == in[0].dtype && attrs.dtype == in[0].dtype) return {attrs.dtype};
   const bool eights = is_float8(in[0].dtype) && is_float8(in[1].dtype);
   if (!eights && (!is_float(in[0].dtype) || in[0].dtype != in[1].dtype))
     throw_invalid("dot", "needs two floating arrays of one dtype, two of 8-bit floats, or two of 8-bit integers, got " +
@@ -220,7 +220,7 @@ constexpr auto dot_table = std::to_array<Row>({
     {Op::dot, "dot", 2, 2, dot_shape, dot_dtype, None::unbounded, dot_vjp, dot_jvp, dot_vmap, dot_factors, -1,
      dot_reference, 4,
      "products summed over contracted axes, in float32 at least; result axes: batch, free axes of a, free axes of b",
-     "axes, axes2, batch, batch2, dtype", "floats, 8-bit integers, complex64"},
+     "axes, axes2, batch, batch2, dtype", "floats, 8-bit integers, complex"},
 });
 static_assert(complete(dot_table, Op::dot));
 

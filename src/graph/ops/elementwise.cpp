@@ -43,7 +43,7 @@ std::vector<Dtype> scalar_dtype(const kernel::ScalarInfo& info, Op op, TypeSpan 
   for (const Type& other : in)
     if (other.dtype != t)
       throw_invalid(info.name, "arguments must have one dtype, got " + list(in) + ": cast them first");
-  if (!takes(info, t) && !(t == complex64 && takes_complex(op))) {
+  if (!takes(info, t) && !(is_complex(t) && takes_complex(op))) {
     const char* expected = info.floats && !info.integers ? "a floating" : !info.floats ? "an integer" : "a numeric";
     throw_invalid(info.name, fmt::format("expected {} array, got {}: cast it first", expected, dtype_name(t)));
   }
@@ -187,7 +187,7 @@ std::vector<HostTensor> cast_reference(const Attrs&, std::span<const HostTensor>
 
 std::vector<Dtype> bitcast_dtype(const Attrs& attrs, TypeSpan in) {
   if (attrs.dtype.size() != in[0].dtype.size() || attrs.dtype == bool_ || in[0].dtype == bool_ ||
-      attrs.dtype == complex64 || in[0].dtype == complex64)
+      is_complex(attrs.dtype) || is_complex(in[0].dtype))
     throw_invalid("bitcast", fmt::format("from {} to {}: both must be numbers of one width", dtype_name(in[0].dtype),
                                          dtype_name(attrs.dtype)));
   return {attrs.dtype};

@@ -43,7 +43,7 @@ std::vector<Dtype> reduce_dtype(const Attrs& attrs, TypeSpan in) {
   const Dtype t = in[0].dtype;
   const kernel::ReducerInfo& reducer = kernel::info(attrs.reducer);
   const bool several = reducer.components.size() > 1;
-  if (takes(attrs.reducer, t == complex64 && !several ? float32 : t)) {
+  if (takes(attrs.reducer, several ? t : real_of(t))) {
     std::vector<Dtype> out;
     for (size_t k = 0; k < std::min(in.size(), reducer.components.size()); ++k) {
       out.push_back(kernel::component_dtype(attrs.reducer, k, t));

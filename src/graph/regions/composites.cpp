@@ -26,7 +26,7 @@ namespace {
 
 /// Returns whether a number is infinite; for a complex one, whether its real part is.
 Value is_end(const Value& m) {
-  const Value size = unary(Op::abs, m.dtype() == complex64 ? unary(Op::real, m) : m);
+  const Value size = unary(Op::abs, is_complex(m.dtype()) ? unary(Op::real, m) : m);
   return binary(Op::eq, size, full_like(size, INFINITY));
 }
 
@@ -37,7 +37,7 @@ Value finite_or_zero(const Value& m) { return select(is_end(m), zeros_like(m), m
 Value stable_logsumexp(const Value& x, const Axes& axes) {
   const Value top = max(x, axes, true), m = stop_gradient(finite_or_zero(top));
   const Value y = log(sum(exp(x - broadcast_like(m, x)), axes, true)) + m;
-  return x.dtype() == complex64 ? select(is_end(top), top, y) : y;  // an infinite real part keeps its angle
+  return is_complex(x.dtype()) ? select(is_end(top), top, y) : y;  // an infinite real part keeps its angle
 }
 
 namespace {
@@ -51,7 +51,7 @@ void require_inexact(const char* op, const Value& v) {
 }
 
 /// Returns the factor of a cotangent (graph/complex/complex.h).
-Value conjugated(const Value& v) { return v.dtype() == complex64 ? conjugate(v) : v; }
+Value conjugated(const Value& v) { return is_complex(v.dtype()) ? conjugate(v) : v; }
 
 Value region(std::string name, std::string key, std::function<Values(In)> body, std::function<Values(In, In, In)> vjp,
              Values inputs) {

@@ -50,7 +50,7 @@ std::string kinds(bool floats, bool integers, bool bools, bool complex_numbers) 
   if (floats) out.push_back("floats");
   if (integers) out.push_back("integers");
   if (bools) out.push_back("bools");
-  if (complex_numbers) out.push_back("complex64");
+  if (complex_numbers) out.push_back("complex");
   return fmt::format("{}", fmt::join(out, ", "));
 }
 

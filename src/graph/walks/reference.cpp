@@ -58,7 +58,7 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   if (t == float64) return Number::of_real(std::bit_cast<double>(bits));
   if (t == float32) return Number::of_real(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   if (is_low_float(t)) return Number::of_real(low_to_float(static_cast<uint16_t>(bits), t));
-  if (t == complex64) throw_invalid("reference", "complex64 is not supported");
+  if (is_complex(t)) throw_invalid("reference", "a complex number has no bits of one word");
   if (is_signed(t) && t.size() < 8) {
     const int shift = 64 - 8 * t.size();
     return Number::of_int(static_cast<int64_t>(bits << shift) >> shift);
@@ -66,7 +66,8 @@ Number number_of_bits(uint64_t bits, Dtype t) {
   return Number::of_int(static_cast<int64_t>(bits));
 }
 
-/// Complex tensors interleave both parts of an element, so they equal float32 tensors with an additional last axis.
+/// Complex tensors interleave both parts of an element, so they equal tensors of the parts with an additional last
+/// axis.
 std::vector<HostTensor> evaluate_complex(const Graph& graph, std::span<const HostTensor> inputs) {
   std::vector<HostTensor> parts(inputs.begin(), inputs.end());
   for (HostTensor& t : parts) t.type = memory_type(t.type);

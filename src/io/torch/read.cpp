@@ -33,7 +33,7 @@ constexpr uint64_t most_pickle_bytes = 100'000'000;
 /// The elements of a storage in the machine's byte order, in place where the file has them aligned. All tensors of a
 /// storage have one buffer, since a compiled step may update an array that alone owns its buffer.
 runtime::BufferRef elements_of(const Bytes& bytes, const TorchStorage& storage, bool swap) {
-  const size_t width = storage.dtype == complex64 ? 4 : storage.dtype ? storage.dtype->size() : 1;
+  const size_t width = storage.dtype ? real_of(*storage.dtype).size() : 1;
   if (storage.dtype == bool_) {
     const auto bad = std::find_if(bytes.view.begin(), bytes.view.end(), [](char c) { return c != 0 && c != 1; });
     if (bad != bytes.view.end())

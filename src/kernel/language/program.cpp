@@ -31,8 +31,8 @@ void check_params(const std::string& name, const std::vector<Param>& params) {
         throw_invalid(where, fmt::format("array {} has extents [{}] and other bounds of its symbols: give a symbol or "
                                          "null for each axis, and its bound as the extent",
                                          k, fmt::join(p.dims, ",")));
-    if (p.dtype == complex64)
-      throw_invalid(where, fmt::format("array {} is complex64: pass its real and imaginary parts", k));
+    if (is_complex(p.dtype))
+      throw_invalid(where, fmt::format("array {} is {}: pass its real and imaginary parts", k, dtype_name(p.dtype)));
   }
 }
 

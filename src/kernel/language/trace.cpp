@@ -327,8 +327,9 @@ void check_extents(const Trace& t, std::string_view what, const std::vector<int6
 }
 
 void check_dtype(const Trace& t, std::string_view what, Dtype dtype, Line at) {
-  if (dtype == complex64)
-    t.refuse(at, fmt::format("{}: complex64 is no dtype of a tile: work on real and imaginary parts", what));
+  if (is_complex(dtype))
+    t.refuse(at,
+             fmt::format("{}: {} is no dtype of a tile: work on real and imaginary parts", what, dtype_name(dtype)));
 }
 
 std::string text(const kernel::Type& type) { return kernel::to_string(type); }

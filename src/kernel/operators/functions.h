@@ -220,7 +220,7 @@ struct Row<ScalarOp::arccosh> : UnaryFunction {
   static Expr expansion(Expr a) { return expansion::arccosh(a); }
   // √(z² - 1) has another branch to the left of the imaginary axis.
   static auto derivative(const auto& g, const auto& a, const auto&) {
-    if (g.dtype() == complex64) return g * rsqrt(a - 1) * rsqrt(a + 1);
+    if (is_complex(g.dtype())) return g * rsqrt(a - 1) * rsqrt(a + 1);
     return g * rsqrt((a - 1) * (a + 1));
   }
 };
@@ -244,7 +244,7 @@ struct Row<ScalarOp::pow> : Elementwise {
   static Expr expansion(Expr a, Expr b) { return expansion::pow(a, b); }
   // b a^(b-1), which is 0 for b = 0 whatever a is; log a only where a > 0.
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto& y) {
-    if (g.dtype() == complex64) {
+    if (is_complex(g.dtype())) {
       const auto nought = scalar(ScalarOp::eq, a, zeros_like(a)), base = select(nought, full_like(a, 1), a);
       return std::array{g * b * scalar(ScalarOp::pow, a, b - 1), select(nought, zeros_like(g), g * y * log(base))};
     }
@@ -283,7 +283,7 @@ struct Row<ScalarOp::logaddexp> : BinaryFunction {
   }
   static Expr expansion(Expr a, Expr b, Precision precision) { return expansion::logaddexp(a, b, precision); }
   static auto derivative(const auto& g, const auto& a, const auto& b, const auto& y) {
-    if (g.dtype() == complex64) return std::array{g * exp(a - y), g * exp(b - y)};
+    if (is_complex(g.dtype())) return std::array{g * exp(a - y), g * exp(b - y)};
     return std::array{g * scalar(ScalarOp::sigmoid, a - b), g * scalar(ScalarOp::sigmoid, b - a)};
   }
 };

@@ -22,7 +22,7 @@ struct Rules {
 
   bool shape_of_inst();
   void type(const Type& t) {
-    require(t.dtype != complex64, "complex64 is no type of a tile");
+    require(!is_complex(t.dtype), "a complex dtype is no type of a tile");
     require(t.rank() <= most_axes, "a tile has at most four axes");
     for (int64_t d : t.dims) require(d >= 1, "a tile's extents are positive");
   }

@@ -174,7 +174,7 @@ void Rules::wait() {
   require(!is_local(kernel, inst.ref), "a program waits for what others write: the reference names no parameter");
   writable();
   require(int64_scalar(0), "the index is an int64 scalar");
-  require(inst.type.rank() == 0 && inst.type.dtype.size() >= 4 && inst.type.dtype != complex64,
+  require(inst.type.rank() == 0 && inst.type.dtype.size() >= 4 && !is_complex(inst.type.dtype),
           "the element is a scalar of 32 or 64 bits");
   const Block& holds = inst.blocks[0];
   const auto is = [&](Value v, const Type& t) {

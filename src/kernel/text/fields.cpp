@@ -189,6 +189,7 @@ constexpr auto dtype_names = std::to_array<DtypeName>({
     {complex64, "c64"},
     {float8_e4m3, "f8e4m3"},
     {float8_e5m2, "f8e5m2"},
+    {complex128, "c128"},
 });
 
 uint64_t bits_of(double v) { return std::bit_cast<uint64_t>(v); }

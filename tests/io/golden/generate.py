@@ -90,7 +90,7 @@ def write_torch():
     dtypes = {str(d).removeprefix("torch."): torch.tensor([[0, 1, 1], [1, 0, 1]]).to(d) for d in (
         torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
         torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
-        torch.float8_e4m3fn, torch.float8_e5m2)}
+        torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2)}
     layouts = [count.reshape(4, 6).t(), count[3:9], count[1::5],
                (torch.ones(1, 1).expand(3, 4), count.unfold(0, 4, 10))]
     state = {"dtypes": dtypes, "layouts": layouts, "empty": torch.zeros(0, 3), "scalar": torch.tensor(2.5),

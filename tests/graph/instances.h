@@ -390,7 +390,15 @@ inline void draw_fft(Drawing& d, std::string_view name) {
   if (name == "irfft") d.out.attrs.integers = {n};
 }
 
-inline bool decomposes(std::string_view name) {
+/// Returns the name of a call without what says that its numbers are pairs (graph/complex/complex_calls.cpp).
+inline std::string_view without_pairs(std::string_view name) {
+  for (const std::string_view prefix : {"complex_", "real_"})
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  return name;
+}
+
+inline bool decomposes(std::string_view call) {
+  const std::string_view name = without_pairs(call);
   for (const std::string_view one : {"cholesky", "solve_triangular", "lu", "qr", "svd", "eigh", "eig"})
     if (name == one) return true;
   return false;
@@ -398,7 +406,9 @@ inline bool decomposes(std::string_view name) {
 
 /// Matrices whose factors are well determined: something large on the diagonal (for lu on the other one, so that rows
 /// are exchanged), of different size where gaps matter.
-inline void draw_decomposition(Drawing& d, std::string_view name) {
+inline void draw_decomposition(Drawing& d, std::string_view call) {
+  const std::string_view name = without_pairs(call);
+  const int64_t parts = call.starts_with("complex_") ? 2 : 1;
   const bool tall = name == "qr" || name == "svd", gaps = name == "svd" || name.starts_with("eig"),
              flipped = name == "lu";
   const int64_t n = d.r.chance(9) ? 0 : d.r.between(1, 4), m = tall      ? n + d.r.between(0, 2)
@@ -407,11 +417,12 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
   Shape shape = random_shape(d.r, 0, 1);
   const Shape batch = shape;
   shape.push_back(n), shape.push_back(m);
+  if (parts == 2) shape.push_back(2);
   const Dtype t = d.float64_only || d.r.chance(2) ? float64 : float32;
   d.input(shape, t, {-1, 1, 0, 0});
   std::vector<Number>& data = d.out.inputs[0].data;
-  for (size_t k = 0; k < data.size(); ++k) {
-    const int64_t i = static_cast<int64_t>(k) / m % n, j = static_cast<int64_t>(k) % m;
+  for (size_t k = 0; k < data.size(); k += static_cast<size_t>(parts)) {
+    const int64_t at = static_cast<int64_t>(k) / parts, i = at / m % n, j = at % m;
     if (i == (flipped ? m - 1 - j : j))
       data[k] = kernel::round_to(Number::of_real(data[k].real() + (gaps ? 8.0 * static_cast<double>(i + 1) : 5)), t);
   }
@@ -421,6 +432,7 @@ inline void draw_decomposition(Drawing& d, std::string_view name) {
   if (name != "solve_triangular") return;
   Shape right = batch;
   right.push_back(n), right.push_back(d.r.between(0, 3));
+  if (parts == 2) right.push_back(2);
   d.input(right, t, {-1, 1, 0, 0});
   d.out.attrs.integers = {d.r.below(2), d.r.below(2)};
 }
@@ -443,15 +455,22 @@ inline bool drawn_to_measure(const Instance& in) {
   return in.op == Op::call && (in.attrs.call == "searchsorted" || decomposes(in.attrs.call));
 }
 
-/// Vectors that are found up to their sign alone, without it.
+/// Vectors that are found up to their sign alone, or complex ones up to a phase, without it.
 inline void forget_signs(const Value& result, HostTensor& t) {
-  const std::string& name = result.node->attrs().call;
+  const std::string& call = result.node->attrs().call;
+  const std::string_view name = without_pairs(call);
   if (result.node->op() != Op::call || result.index == 0 || (name != "svd" && name != "eigh" && name != "eig")) return;
+  if (name != call)
+    for (size_t k = 0; k < t.data.size(); k += 2) {
+      const double size = std::hypot(t.data[k].real(), t.data[k + 1].real());
+      t.data[k] = kernel::round_to(Number::of_real(size), t.type.dtype), t.data[k + 1] = Number::of_real(0);
+    }
   for (Number& n : t.data) n = kernel::round_to(Number::of_real(std::fabs(n.real())), t.type.dtype);
 }
 
 /// An instance of one call: every call of the table has its way to draw one.
 inline void draw_call(Drawing& d, std::string_view name) {
+  if (name == "eig") name = "real_eig";  // its results are complex; these are the same as pairs
   d.out.attrs.call = name;
   if (name == "sort") return draw_sort(d);
   if (name == "searchsorted") return draw_search(d);

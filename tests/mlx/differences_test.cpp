@@ -207,6 +207,11 @@ const Behaviours complex_values = {
        CHECK(fft::fft(astype(array({1, 2, 3}), float64)).dtype() == complex128);
        CHECK(fft::irfft(fft::rfft(array({0.1, 0.2}, float64))).dtype() == float64);
      }},
+    {"complex-decompositions",
+     [] {
+       const array a = reshape(stack({complex(2, 0), complex(0, 1), complex(0, -1), complex(3, 0)}), {2, 2});
+       CHECK(is_near(matmul(a, linalg::inv(a)), eye(2, complex64)));
+     }},
     {"complex-infinite-products", [] { CHECK(is_nan(real(complex(infinity, infinity) * complex(1, 0)))); }},
 };
 

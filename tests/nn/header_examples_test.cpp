@@ -69,7 +69,7 @@ TEST_CASE("examples of arrays: array.h, indexing.h, linalg.h") {
   }
   {
     const array a({4.0f, 2.0f, 2.0f, 3.0f}, {2, 2}), b({1.0f, 2.0f});
-    array l = linalg::cholesky(a);  // a = l lᵀ
+    array l = linalg::cholesky(a);  // a = l lᴴ
     array x = linalg::solve(a, b);  // a x = b
     array g = grad([](const array& m) { return linalg::slogdet(m).second; })(a);
     CHECK(allclose(matmul(l, transpose(l)), a).item<bool>());

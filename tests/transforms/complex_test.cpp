@@ -83,6 +83,17 @@ TEST_CASE("gradients by complex arguments: df/dx + i df/dy, as in MLX and PyTorc
               Z(2, 3) * std::conj(-Z(3, -1) / (Z(z) * Z(z)))));
 }
 
+TEST_CASE("the second derivative of abs, also on the axes: 1 / |z| across, 0 along") {
+  const UnaryFunction size = [](const array&a) { return abs(a); }, slope = grad(size);
+  const array along(C(1, 0)), across(C(0, 1));
+  const auto curved = [&](const array& z, const array& t) { return values(jvp(slope, z, t).second)[0]; };
+  CHECK(close(curved(array(C(2, 0)), along), 0));
+  CHECK(close(curved(array(C(2, 0)), across), Z(0, 0.5)));
+  CHECK(close(curved(array(C(0, -4)), along), 0.25));
+  CHECK(close(curved(array(C(0, -4)), across), 0));
+  CHECK(values(slope(array(C(0, 0))))[0] == Z(0, 0));
+}
+
 TEST_CASE("complex functions of one argument: differences, and vjp against jvp") {
   const std::pair<const char*, UnaryFunction> functions[] = {
       {"exp", [](const array& a) { return exp(a); }},

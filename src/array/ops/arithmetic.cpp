@@ -62,11 +62,6 @@ array number_function(const char* op, Op node, const array& a, const StreamOrDev
   return a.dtype() == bool_ ? a : array(graph::unary(node, a.value()));
 }
 
-// Returns |z| by graph::magnitude, which does not overflow in between.
-array magnitude(const array& z) {
-  return array(graph::magnitude({graph::unary(Op::real, z.value()), graph::unary(Op::imag, z.value())}));
-}
-
 array constant_bool(const Shape& shape, bool value) { return array(graph::full(shape, bool_, Number::of_int(value))); }
 
 // Returns a to the power n >= 0 by squaring.
@@ -212,7 +207,7 @@ array negative(const array& a, StreamOrDevice s) {
 }
 array abs(const array& a, StreamOrDevice s) {
   const detail::OnStream on_stream("abs", s);
-  if (is_complex(a.dtype())) return magnitude(a);
+  if (is_complex(a.dtype())) return array(graph::absolute(a.value()));
   return is_unsigned(a.dtype()) ? a : number_function("abs", Op::abs, a, s);
 }
 array sign(const array& a, StreamOrDevice s) {

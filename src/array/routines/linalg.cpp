@@ -17,9 +17,12 @@ namespace lg = graph::linalg;
 using detail::describe;
 using graph::Value;
 
+bool of_matrices(Dtype dtype) { return real_of(dtype) == float32 || real_of(dtype) == float64; }
+
 void check_matrices(const char* op, const array& a, bool square) {
-  if (a.dtype() != float32 && a.dtype() != float64)
-    throw_invalid(op, "matrices must be float32 or float64, got " + describe(a) + ": convert them with astype");
+  if (!of_matrices(a.dtype()))
+    throw_invalid(op, "matrices must be float32, float64, complex64 or complex128, got " + describe(a) +
+                          ": convert them with astype");
   if (a.ndim() < 2) throw_invalid(op, "needs matrices along the last two axes, got " + describe(a));
   if (square && a.shape()[a.ndim() - 2] != a.shape().back())
     throw_invalid(op, "needs square matrices, got " + describe(a));
@@ -54,19 +57,13 @@ Value completed(const Value& u) {
   return m == k ? u : graph::concat({u, columns_from(lg::orthonormal(u, true), k, m - k)}, u.type().rank() - 1);
 }
 
-/// Returns pairs along the last axis as complex64.
-array complex_of_pairs(const Value& pairs) {
-  const std::vector<array> parts = unstack(astype(array(pairs), float32), -1);
-  return array(graph::complex(parts[0].value(), parts[1].value()));
-}
-
 /// Returns a and b with common leading axes and dtype; b [n] becomes a column.
 std::pair<Value, Value> system_of(const char* op, const array& a, const array& b) {
   check_matrices(op, a, true);
   const Dtype dtype = promote_types(a.dtype(), b.dtype());
-  if (dtype != float32 && dtype != float64)
-    throw_invalid(op, "both arrays must be float32 or float64, got " + describe(a) + " and " + describe(b) +
-                          ": convert them with astype");
+  if (!of_matrices(dtype))
+    throw_invalid(op, "both arrays must be float32, float64, complex64 or complex128, got " + describe(a) + " and " +
+                          describe(b) + ": convert them with astype");
   if (b.ndim() == 0) throw_invalid(op, "the right side must have an axis at least, got " + describe(b));
   const array right = b.ndim() == 1 ? expand_dims(b, -1) : b;
   if (right.shape()[right.ndim() - 2] != a.shape().back())
@@ -89,14 +86,10 @@ std::pair<Value, Value> system_of(const char* op, const array& a, const array& b
 
 array solution(const Value& x, const array& b) { return b.ndim() == 1 ? squeeze(array(x), -1) : array(x); }
 
-/// Returns the singular values of the matrices along two axes, as the last axis. Those of a complex matrix X + iY are
-/// those of the real one [[X, -Y], [Y, X]], which has each of them twice (Golub and Van Loan 2013, §8.6).
+/// Returns the singular values of the matrices along two axes, as the last axis.
 array singular_values(const array& a, int row_axis, int column_axis, StreamOrDevice s) {
   const array m = moveaxis(moveaxis(a, row_axis, -1, s), column_axis < row_axis ? column_axis : column_axis - 1, -1, s);
-  if (!is_complex(m.dtype())) return svd(m, false, s)[0];
-  const array x = real(m, s), y = imag(m, s);
-  const array both = concatenate({concatenate({x, negative(y, s)}, -1, s), concatenate({y, x}, -1, s)}, -2, s);
-  return mean(unflatten(svd(both, false, s)[0], -1, {-1, 2}, s), -1, false, s);
+  return svd(m, false, s)[0];
 }
 
 array vector_norm(const array& a, double ord, const std::vector<int>& axis, bool keepdims, StreamOrDevice s) {
@@ -145,11 +138,11 @@ std::vector<int> counted(const array& a, const std::optional<std::vector<int>>& 
 
 array floating(const array& a, StreamOrDevice s) { return astype(a, detail::floating_of(a.dtype()), s); }
 
-/// Returns the norm of a given order: complex64 for complex numbers, as in MLX, but for the Euclidean one of vectors.
+/// Returns the norm of a given order: complex for complex numbers, as in MLX, but for the Euclidean one of vectors.
 array norm_of_order(const array& a, double ord, const std::vector<int>& axes, bool keepdims, StreamOrDevice s) {
   const bool vectors = axes.size() == 1;
   const array out = vectors ? vector_norm(a, ord, axes, keepdims, s) : matrix_norm(a, ord, axes, keepdims, s);
-  return is_complex(a.dtype()) && !(vectors && ord == 2) ? astype(out, complex64, s) : out;
+  return is_complex(a.dtype()) && !(vectors && ord == 2) ? astype(out, a.dtype(), s) : out;
 }
 
 /// Returns -1 where an odd number of rows was exchanged, else 1.
@@ -168,7 +161,7 @@ struct Factors {
   array diagonal, sign;
 };
 Factors factors(const char* op, const array& a, const StreamOrDevice& s) {
-  const bool converted = a.dtype() != complex64 && a.dtype() != float64;
+  const bool converted = !is_complex(a.dtype()) && a.dtype() != float64;
   const array m = converted ? astype(a, float32, s) : a;
   const lg::Lu f = lg::lu(matrices(op, m, true, s).v);
   return {array(lg::diagonal(f.packed)), parity(f.pivots, m.dtype())};
@@ -215,7 +208,7 @@ std::vector<array> svd(const array& a, bool compute_uv, StreamOrDevice s) {
   const lg::Svd f = lg::svd(m.v);
   if (!compute_uv) return {array(f.s)};
   return {array(completed(f.u)), array(f.s),
-          array(m.columns > m.rows ? graph::swap_last(completed(graph::swap_last(f.vt))) : f.vt)};
+          array(m.columns > m.rows ? graph::swap_last(completed(graph::swap_last(f.vh))) : f.vh)};
 }
 
 array inv(const array& a, StreamOrDevice s) {
@@ -230,7 +223,7 @@ array tri_inv(const array& a, bool upper, StreamOrDevice s) {
 
 array cholesky(const array& a, bool upper, StreamOrDevice s) {
   const Matrices m = matrices("cholesky", a, true, s);
-  return array(upper ? graph::swap_last(lg::cholesky(graph::swap_last(m.v))) : lg::cholesky(m.v));
+  return array(upper ? lg::adjoint(lg::cholesky(lg::adjoint(m.v))) : lg::cholesky(m.v));
 }
 
 array pinv(const array& a, StreamOrDevice s) { return array(lg::pinv(matrices("pinv", a, false, s).v)); }
@@ -293,22 +286,20 @@ array cross(const array& a, const array& b, int axis, StreamOrDevice s) {
 
 std::pair<array, array> eig(const array& a, StreamOrDevice s) {
   const lg::Eigen f = lg::eig(matrices("eig", a, true, s).v);
-  return {complex_of_pairs(f.values), complex_of_pairs(f.vectors)};
+  return {array(f.values), array(f.vectors)};
 }
 
-array eigvals(const array& a, StreamOrDevice s) {
-  return complex_of_pairs(lg::eig(matrices("eigvals", a, true, s).v).values);
-}
+array eigvals(const array& a, StreamOrDevice s) { return array(lg::eig(matrices("eigvals", a, true, s).v).values); }
 
 std::pair<array, array> eigh(const array& a, std::string UPLO, StreamOrDevice s) {
   const Matrices m = matrices("eigh", a, true, s);
-  const lg::Eigen f = lg::eigh(reads_upper("eigh", UPLO) ? graph::swap_last(m.v) : m.v);
+  const lg::Eigen f = lg::eigh(reads_upper("eigh", UPLO) ? lg::adjoint(m.v) : m.v);
   return {array(f.values), array(f.vectors)};
 }
 
 array eigvalsh(const array& a, std::string UPLO, StreamOrDevice s) {
   const Matrices m = matrices("eigvalsh", a, true, s);
-  return array(lg::eigh(reads_upper("eigvalsh", UPLO) ? graph::swap_last(m.v) : m.v).values);
+  return array(lg::eigh(reads_upper("eigvalsh", UPLO) ? lg::adjoint(m.v) : m.v).values);
 }
 
 array det(const array& a, StreamOrDevice s) {
@@ -320,7 +311,7 @@ std::pair<array, array> slogdet(const array& a, StreamOrDevice s) {
   const Factors f = factors("slogdet", a, s);
   const Dtype dtype = detail::floating_of(a.dtype());
   return {astype(multiply(prod(sign(f.diagonal, s), -1, false, s), f.sign, s), dtype, s),
-          astype(sum(log(abs(f.diagonal, s), s), -1, false, s), dtype, s)};
+          astype(sum(log(abs(f.diagonal, s), s), -1, false, s), real_of(dtype), s)};
 }
 
 }  // namespace weft::linalg

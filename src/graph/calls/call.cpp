@@ -12,8 +12,8 @@
 namespace weft::graph {
 namespace {
 
-constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls,       fft_calls, linalg_calls,
-                                                                orthogonal_calls, eig_calls, kernel_calls};
+constexpr std::span<const CallRule> (*families_of_calls[])() = {sort_calls, fft_calls,  linalg_calls, orthogonal_calls,
+                                                                eig_calls,  pair_calls, kernel_calls};
 
 std::vector<const CallRule*> gather_rules() {
   std::vector<const CallRule*> all;

@@ -1,11 +1,12 @@
 // Triangular factors as calls.
 //
-// cholesky a              a [b…, n, n], of which only the lower part is A's. Results: L of A = L Lᵀ over the lower part
-//                         of a, whose upper part is unchanged; int32 [b…]: 0, or not 0 if A is not positive definite
-//                         (L is then undefined).
-// solve_triangular t, b   integers: 1 if T is upper, 1 for Tᵀ. t [b…, n, n], whose other part is not read, b [b…, n,
+// cholesky a              a [b…, n, n], of which only the lower part is A's, and the diagonal's real part. Results: L
+// of
+//                         A = L Lᴴ over the lower part of a, whose upper part is unchanged; int32 [b…]: 0, or not 0 if
+//                         A is not positive definite (L is then undefined).
+// solve_triangular t, b   integers: 1 if T is upper, 1 for Tᴴ. t [b…, n, n], whose other part is not read, b [b…, n,
 // k].
-//                         Result: X [b…, n, k] of T X = B or Tᵀ X = B.
+//                         Result: X [b…, n, k] of T X = B or Tᴴ X = B.
 // lu a                    a [b…, n, m]: column-major matrices of m rows and n columns. Results: L (without its diagonal
 //                         of ones) and U in the layout of a; uint32 [b…, m]: the row of A that each row became; uint32
 //                         [b…, min(m, n)]: the row, counted from 1, with which row i was exchanged.
@@ -29,33 +30,29 @@ std::vector<Type> cholesky_types(const Attrs&, TypeSpan in) {
   return {in[0], batch_of(in[0], {}, int32)};
 }
 
-/// Returns the gradient of a symmetric matrix as that of its lower part.
-Value folded(const Value& v) { return half_lower(v + swap_last(v)); }
-Value mirrored(const Value& v) { return lower(v) + swap_last(lower(v, -1)); }
-
-/// With Φ the lower part and half of the diagonal: A's gradient is L⁻ᵀ Φ(Lᵀ gL) L⁻¹ (Murray, Differentiation of the
-/// Cholesky decomposition, 2016).
+/// With Φ the lower part and half of the diagonal: A's gradient is L⁻ᴴ Φ(Lᴴ gL) L⁻¹ (Murray, Differentiation of the
+/// Cholesky decomposition, 2016; of complex matrices as of real ones, with adjoints for transposes).
 Values cholesky_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Value l = lower(y[0]), inner = half_lower(batched_matmul(l, lower(g[0]), true));
   const Value left = solve_triangular(l, inner, false, true);
-  return {folded(solve_triangular(l, swap_last(left), false, true)) + upper(g[0], 1)};
+  return {folded(solve_triangular(l, adjoint(left), false, true)) + upper(g[0], 1)};
 }
 
-/// dL = L Φ(L⁻¹ dA L⁻ᵀ)
+/// dL = L Φ(L⁻¹ dA L⁻ᴴ)
 Values cholesky_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
   const Value l = lower(y[0]), left = solve_triangular(l, mirrored(t[0]), false);
-  return {batched_matmul(l, half_lower(solve_triangular(l, swap_last(left), false))) + upper(t[0], 1), Value{}};
+  return {batched_matmul(l, half_lower(solve_triangular(l, adjoint(left), false))) + upper(t[0], 1), Value{}};
 }
 
 std::vector<HostTensor> cholesky_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     Matrix a = matrix_of(in[0], k);
-    const double failed = factor_cholesky(a) ? 0 : 1;
+    const std::vector<Complex> failed{factor_cholesky(a) ? 0.0 : 1.0};
     append(results[0], a.data);
-    append(results[1], {&failed, 1});
+    append(results[1], failed);
   }
   return results;
 }
@@ -75,7 +72,7 @@ std::vector<Type> solve_triangular_types(const Attrs&, TypeSpan in) {
 
 Value own_part(const Attrs& attrs, const Value& v) { return attrs.integers[0] ? upper(v) : lower(v); }
 
-/// With X = T⁻¹B: gB = T⁻ᵀ gX, gT = -gB Xᵀ within its part; the transpose of that for Tᵀ.
+/// With X = T⁻¹B: gB = T⁻ᴴ gX, gT = -gB Xᴴ within its part; the adjoint of that for Tᴴ.
 Values solve_triangular_vjp(const Node& node, ValueSpan x, ValueSpan y, ValueSpan g) {
   const Attrs& a = node.attrs();
   const Value b = solve_triangular(x[0], g[0], a.integers[0] != 0, a.integers[1] == 0);
@@ -100,7 +97,7 @@ std::vector<HostTensor> solve_triangular_reference(const Attrs& attrs, std::span
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     const Matrix t = matrix_of(in[0], k);
     Matrix b = matrix_of(in[1], k);
-    solve_in_place(attrs.integers[1] ? transposed(t) : t, b, attrs.integers[0] != attrs.integers[1]);
+    solve_in_place(attrs.integers[1] ? adjoint_of(t) : t, b, attrs.integers[0] != attrs.integers[1]);
     append(result, b.data);
   }
   return {result};
@@ -142,12 +139,7 @@ Blocks factors_of(const Value& packed) {
   return f;
 }
 
-/// v U⁻¹, or v U⁻ᵀ.
-Value times_inverse(const Value& v, const Value& u, bool transposed) {
-  return swap_last(solve_triangular(u, swap_last(v), true, !transposed));
-}
-
-/// The square part: gA = P L⁻ᵀ (lower part of Lᵀ gL below the diagonal + upper part of gU Uᵀ) U⁻ᵀ; what is below or
+/// The square part: gA = P L⁻ᴴ (lower part of Lᴴ gL below the diagonal + upper part of gU Uᴴ) U⁻ᴴ; what is below or
 /// beside it is L₂ = A₂U⁻¹ or U₂ = L⁻¹A₂.
 Values lu_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
@@ -187,6 +179,12 @@ Values lu_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   return {swap_last(out), Value{}, Value{}};
 }
 
+std::vector<Complex> numbers(const std::vector<int64_t>& integers) {
+  std::vector<Complex> out;
+  for (const int64_t k : integers) out.emplace_back(static_cast<double>(k));
+  return out;
+}
+
 std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}, {out[2], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
@@ -194,9 +192,9 @@ std::vector<HostTensor> lu_reference(const Attrs&, std::span<const HostTensor> i
     std::vector<int64_t> rows, pivots;
     factor_lu(a, rows, pivots);
     append(results[0], transposed(a).data);
-    append(results[1], std::vector<double>(rows.begin(), rows.end()));
     for (int64_t& row : pivots) ++row;
-    append(results[2], std::vector<double>(pivots.begin(), pivots.end()));
+    append(results[1], numbers(rows));
+    append(results[2], numbers(pivots));
   }
   return results;
 }

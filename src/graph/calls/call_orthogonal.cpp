@@ -1,11 +1,12 @@
-// Orthogonal factors as calls, of finite matrices. Matrices of m rows and n columns lie column by column: [b…, n, m].
-// Signs of vectors are the library's.
+// Unitary factors as calls, of finite matrices. Matrices of m rows and n columns lie column by column: [b…, n, m].
+// Signs of vectors, and phases of complex ones, are the library's; derivatives of vectors are those of functions for
+// which they do not matter.
 //
-// qr a      integers: 1 for all m columns of Q, 0 for n. m ≥ n: orthonormal Q [b…, n or m, m] with R = QᵀA upper
-//           triangular, by Householder's reflections.
-// svd a     m ≥ n. Results: singular values [b…, n], descending; U [b…, n, m]; V [b…, n, n], whose rows are the rows of
-//           Vᵀ.
-// eigh a    a [b…, n, n], symmetric, of which only the lower part is read. Results: eigenvalues [b…, n], ascending;
+// qr a      integers: 1 for all m columns of Q, 0 for n. m ≥ n: orthonormal Q [b…, n or m, m] with R = QᴴA upper
+//           triangular and its diagonal real, by Householder's reflections.
+// svd a     m ≥ n. Results: singular values [b…, n], descending; U [b…, n, m]; Vᴴ [b…, n, n], row by
+//           row.
+// eigh a    a [b…, n, n], Hermitian, of which only the lower part is read. Results: eigenvalues [b…, n], ascending;
 //           eigenvectors [b…, n, n].
 #include <array>
 #include <cmath>
@@ -18,7 +19,9 @@ namespace {
 
 using namespace linalg;
 
-Value skew_lower(const Value& v) { return lower(v - swap_last(v), -1); }  // below the diagonal
+/// Returns the lower part of v - vᴴ: of C = QᴴdQ + …, what the skew part takes. Complex matrices have half of the
+/// diagonal in it, i Im v_jj.
+Value skew_lower(const Value& v) { return half_lower(skew(v)); }
 
 // ---- QR ----
 
@@ -43,8 +46,9 @@ Orthogonal orthogonal(const Value& a, const Value& all) {
   return out;
 }
 
-/// With M = dA R⁻¹ and C = QᵀM: dQ = Q (C's lower part - its transpose) + M - Q C (Walter & Lehmann, Algorithmic
-/// differentiation of linear algebra functions, 2012). The other columns get the smallest rotation: dQ₂ = -Q dQᵀ Q₂.
+/// With M = dA R⁻¹ and C = QᴴM: dQ = Q (Φ(C) - Φ(C)ᴴ) + M - Q C, Φ being the lower part with half of the diagonal
+/// (Walter & Lehmann, Algorithmic differentiation of linear algebra functions, 2012; R's diagonal stays real). The
+/// other columns get the smallest rotation: dQ₂ = -Q dQᴴ Q₂.
 Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
   if (!g[0]) return {Value{}};
   const Value all = swap_last(g[0]);
@@ -57,15 +61,15 @@ Values qr_vjp(const Node&, ValueSpan x, ValueSpan y, ValueSpan g) {
                              batched_matmul(slice_axis(all, rank - 1, n.bound(), f.beside.shape().back()), f.q, true));
   const Value h = batched_matmul(f.q, gq, true);
   const Value gm = gq + batched_matmul(f.q, skew_lower(h) - h);
-  return {solve_triangular(f.r, swap_last(gm), true)};  // (gM R⁻ᵀ)ᵀ
+  return {swap_last(times_inverse(gm, f.r, true))};  // gM R⁻ᴴ
 }
 
 Values qr_jvp(const Node&, ValueSpan x, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}};
   const Orthogonal f = orthogonal(swap_last(x[0]), swap_last(y[0]));
-  const Value m = swap_last(solve_triangular(f.r, t[0], true, true));  // dA R⁻¹
-  const Value c = batched_matmul(f.q, m, true), low = lower(c, -1);
-  Value dq = m + batched_matmul(f.q, low - swap_last(low) - c);
+  const Value m = times_inverse(swap_last(t[0]), f.r, false);  // dA R⁻¹
+  const Value c = batched_matmul(f.q, m, true);
+  Value dq = m + batched_matmul(f.q, skew(half_lower(c)) - c);
   if (f.beside) dq = concat({dq, -batched_matmul(f.q, batched_matmul(dq, f.beside, true))}, dq.type().rank() - 1);
   return {swap_last(dq)};
 }
@@ -83,87 +87,95 @@ std::vector<HostTensor> qr_reference(const Attrs&, std::span<const HostTensor> i
 std::vector<Type> svd_types(const Attrs&, TypeSpan in) {
   check_matrices("svd", in[0], false, true);
   const Dim n = in[0].shape[in[0].shape.size() - 2];
-  return {batch_of(in[0], {n}, in[0].dtype), in[0], batch_of(in[0], {n, n}, in[0].dtype)};
+  return {batch_of(in[0], {n}, real_of(in[0].dtype)), in[0], batch_of(in[0], {n, n}, in[0].dtype)};
 }
 
 /// Returns 1 / (s_j² - s_i²), 0 on the diagonal: the rates at which U and V rotate where singular values differ.
 Value rotation_rates(const Value& s) { return reciprocal_gaps(square(s)); }
 
-/// Returns v - U Uᵀ v, which is 0 if U is square.
+/// Returns i Im v_jj / s_j on the diagonal, which complex vectors turn by; nothing for real ones.
+Value turned(const Value& v, const Value& s) {
+  return scale_columns(select(unit_diagonal(v), skew(v) * 0.5, zeros_like(v)), 1.0 / s);
+}
+
+/// Returns v - U Uᴴ v, which is 0 if U is square.
 Value outside(const Value& u, const Value& v) { return v - batched_matmul(u, batched_matmul(u, v, true)); }
 bool has_outside(const Value& u) { return u.shape()[u.shape().size() - 2].bound() > u.shape().back().bound(); }
 
-/// Townsend, Differentiating the singular value decomposition, 2016. The gradient of singular values alone has no gaps
-/// between them as divisors.
+/// Townsend, Differentiating the singular value decomposition, 2016; Wan & Zhang, Automatic differentiation for complex
+/// valued SVD, 2019. Of the phases, which are free, V's stay as they are. The gradient of singular values alone has no
+/// gaps between them as divisors.
 Values svd_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
-  const Value s = y[0], u = swap_last(y[1]), vt = y[2];
-  Value inner = g[0] ? diagonal_matrix(g[0]) : Value{}, beyond;
+  const Value s = y[0], u = swap_last(y[1]), vh = y[2];
+  Value inner = g[0] ? cast(diagonal_matrix(g[0]), u.dtype()) : Value{}, beyond;
   const auto add = [&inner](const Value& v) { inner = inner ? inner + v : v; };
   if (g[1]) {
     const Value gu = swap_last(g[1]), rotation = batched_matmul(u, gu, true);
-    add(scale_columns(rotation_rates(s) * (rotation - swap_last(rotation)), s));
+    add(scale_columns(scaled(skew(rotation), rotation_rates(s)), s));
+    if (is_complex(u.dtype())) add(turned(rotation, s));
     if (has_outside(u)) beyond = outside(u, scale_columns(gu, 1.0 / s));
   }
   if (g[2]) {
-    const Value rotation = batched_matmul(vt, g[2], false, true);  // Vᵀ gV
-    add(scale_rows(rotation_rates(s) * (rotation - swap_last(rotation)), s));
+    const Value rotation = batched_matmul(vh, g[2], false, true);  // Vᴴ gV
+    add(scale_rows(scaled(skew(rotation), rotation_rates(s)), s));
   }
   if (!inner) return {Value{}};
   Value left = batched_matmul(u, inner);
   if (beyond) left = left + beyond;
-  return {swap_last(batched_matmul(left, vt))};
+  return {swap_last(batched_matmul(left, vh))};
 }
 
 Values svd_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}, Value{}};
-  const Value s = y[0], u = swap_last(y[1]), vt = y[2];
-  const Value along = batched_matmul(swap_last(t[0]), vt, false, true),
-              inner = batched_matmul(u, along, true);  // dA V, Uᵀ dA V
+  const Value s = y[0], u = swap_last(y[1]), vh = y[2];
+  const Value along = batched_matmul(swap_last(t[0]), vh, false, true),
+              inner = batched_matmul(u, along, true);  // dA V, Uᴴ dA V
   const Value right = scale_columns(inner, s), left = scale_rows(inner, s);
-  Value du = batched_matmul(u, rotation_rates(s) * (right + swap_last(right)));
+  Value rotation = scaled(right + adjoint(right), rotation_rates(s));
+  if (is_complex(u.dtype())) rotation = rotation + turned(inner, s);
+  Value du = batched_matmul(u, rotation);
   if (has_outside(u)) du = du + outside(u, scale_columns(along, 1.0 / s));
-  const Value dvt = batched_matmul(rotation_rates(s) * (left + swap_last(left)), vt, true);
-  return {diagonal(inner), swap_last(du), dvt};
+  const Value dvh = batched_matmul(scaled(left + adjoint(left), rotation_rates(s)), vh, true);
+  return {real_part(diagonal(inner)), swap_last(du), dvh};
 }
 
 std::vector<HostTensor> svd_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
   std::vector<HostTensor> results{{out[0], {}}, {out[1], {}}, {out[2], {}}};
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     Matrix a = transposed(matrix_of(in[0], k));
-    std::vector<double> s;
+    std::vector<Complex> s;
     const Matrix v = rotate_columns(a, s);
     append(results[0], s);
     append(results[1], transposed(a).data);
-    append(results[2], transposed(v).data);
+    append(results[2], adjoint_of(v).data);
   }
   return results;
 }
 
-// ---- symmetric eigenvalues ----
+// ---- eigenvalues of Hermitian matrices ----
 
 std::vector<Type> eigh_types(const Attrs&, TypeSpan in) {
   check_matrices("eigh", in[0], true);
-  return {batch_of(in[0], {in[0].shape.back()}, in[0].dtype), in[0]};
+  return {batch_of(in[0], {in[0].shape.back()}, real_of(in[0].dtype)), in[0]};
 }
 
-/// gA = V (gw on the diagonal, (Vᵀ gV)_ij / (w_j - w_i) off it) Vᵀ, folded to the lower part.
+/// gA = V (gw on the diagonal, (Vᴴ gV)_ij / (w_j - w_i) off it) Vᴴ, folded to the lower part (Giles, An extended
+/// collection of matrix derivative results, 2008).
 Values eigh_vjp(const Node&, ValueSpan, ValueSpan y, ValueSpan g) {
   const Value v = swap_last(y[1]);
-  Value inner = g[0] ? diagonal_matrix(g[0]) : Value{};
+  Value inner = g[0] ? cast(diagonal_matrix(g[0]), v.dtype()) : Value{};
   if (g[1]) {
-    const Value rotation = reciprocal_gaps(y[0]) * batched_matmul(v, swap_last(g[1]), true);
+    const Value rotation = scaled(batched_matmul(v, swap_last(g[1]), true), reciprocal_gaps(y[0]));
     inner = inner ? inner + rotation : rotation;
   }
   if (!inner) return {Value{}};
-  const Value whole = batched_matmul(batched_matmul(v, inner), v, false, true);
-  return {half_lower(whole + swap_last(whole))};
+  return {folded(batched_matmul(batched_matmul(v, inner), v, false, true))};
 }
 
 Values eigh_jvp(const Node&, ValueSpan, ValueSpan y, ValueSpan t) {
   if (!t[0]) return {Value{}, Value{}};
-  const Value v = swap_last(y[1]), moved = lower(t[0]) + swap_last(lower(t[0], -1));
-  const Value inner = batched_matmul(v, batched_matmul(moved, v), true);
-  return {diagonal(inner), swap_last(batched_matmul(v, reciprocal_gaps(y[0]) * inner))};
+  const Value v = swap_last(y[1]), inner = batched_matmul(v, batched_matmul(mirrored(t[0]), v), true);
+  return {real_part(diagonal(inner)), swap_last(batched_matmul(v, scaled(inner, reciprocal_gaps(y[0]))))};
 }
 
 std::vector<HostTensor> eigh_reference(const Attrs&, std::span<const HostTensor> in, TypeSpan out) {
@@ -171,9 +183,9 @@ std::vector<HostTensor> eigh_reference(const Attrs&, std::span<const HostTensor>
   for (int64_t k = 0; k < count_of(in[0]); ++k) {
     Matrix a = matrix_of(in[0], k);
     for (int64_t i = 0; i < a.rows; ++i)
-      for (int64_t j = i + 1; j < a.rows; ++j) a(i, j) = a(j, i);
-    std::vector<double> w;
-    const Matrix v = rotate_symmetric(a, w);
+      for (int64_t j = i; j < a.rows; ++j) a(i, j) = i == j ? a(i, i).real() : std::conj(a(j, i));
+    std::vector<Complex> w;
+    const Matrix v = rotate_hermitian(a, w);
     append(results[0], w);
     append(results[1], transposed(v).data);
   }

@@ -9,6 +9,7 @@ std::span<const CallRule> fft_calls();
 std::span<const CallRule> linalg_calls();
 std::span<const CallRule> orthogonal_calls();
 std::span<const CallRule> eig_calls();
+std::span<const CallRule> pair_calls();
 std::span<const CallRule> kernel_calls();
 
 template <class Rules>

@@ -30,6 +30,8 @@ Shape square_of(const Value& v) {
   return shape;
 }
 
+Value conjugate_if(const Value& v, bool condition) { return condition && is_complex(v.dtype()) ? conjugate(v) : v; }
+
 /// Makes a call on column-major matrices.
 Values by_columns(const char* name, const Value& a, std::vector<int64_t> integers = {}) {
   return call(name, {swap_last(a)}, std::move(integers));
@@ -64,10 +66,10 @@ Values solve_body(std::span<const Value> in) {
   return {valid_where_zero(x, sum(singular, {singular.type().rank() - 1}))};
 }
 
-/// With X = A⁻¹B: gB = A⁻ᵀ gX, gA = -gB Xᵀ.
+/// With X = A⁻¹B: gB = A⁻ᴴ gX, gA = -gB Xᴴ.
 Values solve_vjp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> g) {
   if (!g[0]) return {Value{}, Value{}};
-  const Value b = solve(swap_last(in[0]), g[0]);
+  const Value b = solve(adjoint(in[0]), g[0]);
   return {-batched_matmul(b, out[0], false, true), b};
 }
 
@@ -79,38 +81,38 @@ Values solve_jvp(std::span<const Value> in, std::span<const Value> out, std::spa
   return {solve(in[0], right)};
 }
 
-/// Returns V (1 / S) Uᵀ without the singular values that count as zero.
+/// Returns V (1 / S) Uᴴ without the singular values that count as zero.
 Values pinv_body(std::span<const Value> in) {
   const Svd f = svd(in[0]);
   const Shape& shape = in[0].shape();
   const int last = f.s.type().rank() - 1;
   if (f.s.shape().back().bound() == 0) return {zeros_like(swap_last(in[0]))};
-  const double eps = in[0].dtype() == float64 ? 0x1p-52 : 0x1p-23,
+  const double eps = f.s.dtype() == float64 ? 0x1p-52 : 0x1p-23,
                size = static_cast<double>(std::max(shape.back().bound(), shape[shape.size() - 2].bound()));
   const Value least = broadcast(max(f.s, {last}, true) * (10 * size * eps), f.s.shape());
   const Value inverse = select(binary(Op::le, f.s, least), zeros_like(f.s), 1.0 / f.s);
-  return {batched_matmul(scale_columns(swap_last(f.vt), inverse), f.u, false, true)};
+  return {batched_matmul(scale_columns(adjoint(f.vh), inverse), f.u, false, true)};
 }
 
 /// Returns v - A P v.
 Value beyond(const Value& a, const Value& p, const Value& v) { return v - batched_matmul(a, batched_matmul(p, v)); }
 
-/// dP = -P dA P + P Pᵀ dAᵀ (I - A P) + (I - P A) dAᵀ Pᵀ P (Golub & Pereyra, 1973), which knows no gaps between singular
+/// dP = -P dA P + P Pᴴ dAᴴ (I - A P) + (I - P A) dAᴴ Pᴴ P (Golub & Pereyra, 1973), which knows no gaps between singular
 /// values; here its transpose.
 Values pinv_vjp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> g) {
   if (!g[0]) return {Value{}};
-  const Value &a = in[0], &p = out[0], gt = swap_last(g[0]);
-  const Value right = batched_matmul(batched_matmul(gt, p), p, false, true),
-              left = batched_matmul(p, batched_matmul(p, gt), true);
+  const Value &a = in[0], &p = out[0], gh = adjoint(g[0]);
+  const Value right = batched_matmul(batched_matmul(gh, p), p, false, true),
+              left = batched_matmul(p, batched_matmul(p, gh), true);
   return {beyond(a, p, right) + left - batched_matmul(batched_matmul(left, p), a) -
           batched_matmul(batched_matmul(p, g[0], true), p, false, true)};
 }
 
 Values pinv_jvp(std::span<const Value> in, std::span<const Value> out, std::span<const Value> t) {
   if (!t[0]) return {Value{}};
-  const Value &a = in[0], &p = out[0], transposed = swap_last(t[0]);
-  const Value left = batched_matmul(p, batched_matmul(p, transposed, true)),
-              right = batched_matmul(batched_matmul(transposed, p, false, true), p);
+  const Value &a = in[0], &p = out[0], th = adjoint(t[0]);
+  const Value left = batched_matmul(p, batched_matmul(p, th, true)),
+              right = batched_matmul(batched_matmul(th, p, false, true), p);
   return {left - batched_matmul(batched_matmul(left, a), p) + beyond(p, a, right) -
           batched_matmul(batched_matmul(p, t[0]), p)};
 }
@@ -125,6 +127,8 @@ Value unit_diagonal(const Value& v) {
 Value lower(const Value& v, int64_t offset) { return select(triangle_mask(v, offset, false), v, zeros_like(v)); }
 Value upper(const Value& v, int64_t offset) { return select(triangle_mask(v, offset, true), v, zeros_like(v)); }
 Value half_lower(const Value& v) { return select(unit_diagonal(v), v * 0.5, lower(v)); }
+Value folded(const Value& v) { return half_lower(v + adjoint(v)); }
+Value mirrored(const Value& v) { return half_lower(v) + adjoint(half_lower(v)); }
 Value diagonal(const Value& v) { return sum(select(unit_diagonal(v), v, zeros_like(v)), {v.type().rank() - 1}); }
 
 Value diagonal_matrix(const Value& v) {
@@ -133,14 +137,21 @@ Value diagonal_matrix(const Value& v) {
 }
 
 Value identity_like(const Value& v) { return select(unit_diagonal(v), full_like(v, 1), zeros_like(v)); }
-Value scale_columns(const Value& v, const Value& by) { return v * as_rows(by, v.shape()); }
-Value scale_rows(const Value& v, const Value& by) { return v * as_columns(by, v.shape()); }
+Value adjoint(const Value& v) { return swap_last(conjugate_if(v, true)); }
+Value skew(const Value& v) { return v - adjoint(v); }
+Value real_part(const Value& v) { return is_complex(v.dtype()) ? unary(Op::real, v) : v; }
+Value scaled(const Value& v, const Value& by) {
+  return is_complex(v.dtype()) ? complex(unary(Op::real, v) * by, unary(Op::imag, v) * by) : v * by;
+}
+Value scale_columns(const Value& v, const Value& by) { return scaled(v, as_rows(by, v.shape())); }
+Value scale_rows(const Value& v, const Value& by) { return scaled(v, as_columns(by, v.shape())); }
 
-Value batched_matmul(const Value& a, const Value& b, bool a_transposed, bool b_transposed) {
+Value batched_matmul(const Value& left, const Value& right, bool a_adjoint, bool b_adjoint) {
+  const Value a = conjugate_if(left, a_adjoint), b = conjugate_if(right, b_adjoint);
   const int64_t rank = a.type().rank();
   std::vector<int64_t> batch(static_cast<size_t>(rank - 2));
   std::iota(batch.begin(), batch.end(), 0);
-  return dot(a, b, {a_transposed ? rank - 2 : rank - 1}, {b_transposed ? rank - 1 : rank - 2}, batch, batch);
+  return dot(a, b, {a_adjoint ? rank - 2 : rank - 1}, {b_adjoint ? rank - 1 : rank - 2}, batch, batch);
 }
 
 Value reciprocal_gaps(const Value& v) {
@@ -161,8 +172,12 @@ Value cholesky(const Value& a) {
   return valid_where_zero(lower(y[0]), y[1] + sum(unknown, {d.type().rank() - 1}));
 }
 
-Value solve_triangular(const Value& t, const Value& b, bool upper, bool transposed) {
-  return call("solve_triangular", {t, b}, {upper, transposed})[0];
+Value solve_triangular(const Value& t, const Value& b, bool upper, bool adjoint) {
+  return call("solve_triangular", {t, b}, {upper, adjoint})[0];
+}
+
+Value times_inverse(const Value& v, const Value& u, bool adjoint_of_u) {
+  return adjoint(solve_triangular(u, adjoint(v), true, !adjoint_of_u));
 }
 
 Lu lu(const Value& a) {
@@ -200,7 +215,8 @@ Svd svd(const Value& a) {
   const Shape& shape = a.shape();
   const bool tall = shape[shape.size() - 2].bound() >= shape.back().bound();
   const Value clean = zero_where(a, bad);
-  const Values y = valid(call("svd", {tall ? swap_last(clean) : clean}), bad);  // of a wide matrix that of Aᵀ = V S Uᵀ
+  const Values y =
+      valid(call("svd", {tall ? swap_last(clean) : clean}), bad);  // of a wide matrix that of Aᵀ = (Vᴴ)ᵀ S Uᵀ
   return tall ? Svd{swap_last(y[1]), y[0], y[2]} : Svd{swap_last(y[2]), y[0], y[1]};
 }
 
@@ -213,11 +229,7 @@ Eigen eigh(const Value& a) {
 Eigen eig(const Value& a) {
   const Value bad = not_finite(a);
   const Values y = valid(by_columns("eig", zero_where(a, bad)), bad);
-  const int64_t rank = y[1].type().rank();
-  std::vector<int64_t> order(static_cast<size_t>(rank));
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<size_t>(rank - 3)], order[static_cast<size_t>(rank - 2)]);
-  return {y[0], permute(y[1], order)};
+  return {y[0], swap_last(y[1])};
 }
 
 }  // namespace weft::graph::linalg

@@ -14,11 +14,20 @@ Matrix transposed(const Matrix& a) {
   return out;
 }
 
+Matrix adjoint_of(const Matrix& a) {
+  Matrix out = transposed(a);
+  for (Complex& z : out.data) z = std::conj(z);
+  return out;
+}
+
 Matrix matrix_of(const HostTensor& t, int64_t k) {
   const Shape& shape = t.type.shape;
   Matrix out(shape[shape.size() - 2].bound(), shape.back().bound());
-  for (size_t i = 0; i < out.data.size(); ++i)
-    out.data[i] = t.data[static_cast<size_t>(k) * out.data.size() + i].real();
+  const size_t parts = is_complex(t.type.dtype) ? 2 : 1;
+  for (size_t i = 0; i < out.data.size(); ++i) {
+    const Number* number = &t.data[(static_cast<size_t>(k) * out.data.size() + i) * parts];
+    out.data[i] = {number[0].real(), parts == 2 ? number[1].real() : 0.0};
+  }
   return out;
 }
 
@@ -28,19 +37,26 @@ int64_t count_of(const HostTensor& t) {
   return count;
 }
 
-void append(HostTensor& t, std::span<const double> numbers) {
-  for (const double v : numbers)
-    t.data.push_back(kernel::round_to(
-        is_float(t.type.dtype) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)), t.type.dtype));
+void append(HostTensor& t, std::span<const Complex> numbers) {
+  const Dtype part = real_of(t.type.dtype);
+  const auto put = [&](double v) {
+    t.data.push_back(
+        kernel::round_to(is_float(part) ? Number::of_real(v) : Number::of_int(static_cast<int64_t>(v)), part));
+  };
+  for (const Complex& z : numbers) {
+    put(z.real());
+    if (is_complex(t.type.dtype)) put(z.imag());
+  }
 }
 
 bool factor_cholesky(Matrix& a) {
   for (int64_t j = 0; j < a.rows; ++j) {
-    for (int64_t k = 0; k < j; ++k) a(j, j) -= a(j, k) * a(j, k);
-    if (!(a(j, j) > 0)) return false;
-    a(j, j) = std::sqrt(a(j, j));
+    double d = a(j, j).real();
+    for (int64_t k = 0; k < j; ++k) d -= std::norm(a(j, k));
+    if (!(d > 0)) return false;
+    a(j, j) = std::sqrt(d);
     for (int64_t i = j + 1; i < a.rows; ++i) {
-      for (int64_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * a(j, k);
+      for (int64_t k = 0; k < j; ++k) a(i, j) -= a(i, k) * std::conj(a(j, k));
       a(i, j) /= a(j, j);
     }
   }
@@ -64,13 +80,13 @@ void factor_lu(Matrix& a, std::vector<int64_t>& rows, std::vector<int64_t>& pivo
   for (int64_t k = 0; k < std::min(a.rows, a.columns); ++k) {
     int64_t pivot = k;
     for (int64_t i = k + 1; i < a.rows; ++i)
-      if (std::fabs(a(i, k)) > std::fabs(a(pivot, k))) pivot = i;
+      if (std::abs(a(i, k)) > std::abs(a(pivot, k))) pivot = i;
     pivots.push_back(pivot);
     if (pivot != k) {
       for (int64_t j = 0; j < a.columns; ++j) std::swap(a(k, j), a(pivot, j));
       std::swap(rows[static_cast<size_t>(k)], rows[static_cast<size_t>(pivot)]);
     }
-    if (a(k, k) == 0) continue;
+    if (a(k, k) == 0.0) continue;
     for (int64_t i = k + 1; i < a.rows; ++i) {
       a(i, k) /= a(k, k);
       for (int64_t j = k + 1; j < a.columns; ++j) a(i, j) -= a(i, k) * a(k, j);
@@ -78,79 +94,96 @@ void factor_lu(Matrix& a, std::vector<int64_t>& rows, std::vector<int64_t>& pivo
   }
 }
 
-Matrix reflections(Matrix a, int64_t count) {
-  const int64_t m = a.rows, n = a.columns;
-  std::vector<std::vector<double>> vectors;  // v of I - tau v vᵀ
-  std::vector<double> taus;
-  for (int64_t k = 0; k < n; ++k) {
-    std::vector<double> v(static_cast<size_t>(m), 0.0);
-    double tail = 0;
-    for (int64_t i = k + 1; i < m; ++i) tail += a(i, k) * a(i, k);
-    double tau = 0;
-    if (tail > 0) {
-      const double beta = std::copysign(std::sqrt(a(k, k) * a(k, k) + tail), -a(k, k));
-      tau = (beta - a(k, k)) / beta;
-      for (int64_t i = k + 1; i < m; ++i) v[static_cast<size_t>(i)] = a(i, k) / (a(k, k) - beta);
-    }
-    v[static_cast<size_t>(k)] = 1;
-    for (int64_t j = k; j < n; ++j) {
-      double dot = 0;
-      for (int64_t i = k; i < m; ++i) dot += v[static_cast<size_t>(i)] * a(i, j);
-      for (int64_t i = k; i < m; ++i) a(i, j) -= tau * dot * v[static_cast<size_t>(i)];
-    }
-    vectors.push_back(v), taus.push_back(tau);
+namespace {
+
+/// I - tau v vᴴ.
+struct Reflection {
+  std::vector<Complex> v;
+  Complex tau;
+};
+
+/// Returns the reflection that maps column k of a, from the diagonal on, to a real multiple of the first unit vector.
+Reflection reflection_of(const Matrix& a, int64_t k) {
+  Reflection out{std::vector<Complex>(static_cast<size_t>(a.rows)), 0};
+  const Complex first = a(k, k);
+  double tail = 0;
+  for (int64_t i = k + 1; i < a.rows; ++i) tail += std::norm(a(i, k));
+  if (tail > 0 || first.imag() != 0) {
+    const double beta = std::copysign(std::sqrt(std::norm(first) + tail), -first.real());
+    out.tau = std::conj((beta - first) / beta);
+    for (int64_t i = k + 1; i < a.rows; ++i) out.v[static_cast<size_t>(i)] = a(i, k) / (first - beta);
   }
-  Matrix q(m, count);
+  out.v[static_cast<size_t>(k)] = 1;
+  return out;
+}
+
+void reflect(const Reflection& r, Complex tau, Matrix& m) {
+  for (int64_t j = 0; j < m.columns; ++j) {
+    Complex dot = 0;
+    for (int64_t i = 0; i < m.rows; ++i) dot += std::conj(r.v[static_cast<size_t>(i)]) * m(i, j);
+    for (int64_t i = 0; i < m.rows; ++i) m(i, j) -= tau * dot * r.v[static_cast<size_t>(i)];
+  }
+}
+
+}  // namespace
+
+Matrix reflections(Matrix a, int64_t count) {
+  std::vector<Reflection> all;
+  for (int64_t k = 0; k < a.columns; ++k) {
+    all.push_back(reflection_of(a, k));
+    reflect(all.back(), all.back().tau, a);
+  }
+  Matrix q(a.rows, count);
   for (int64_t j = 0; j < count; ++j) q(j, j) = 1;
-  for (int64_t k = n; k-- > 0;)
-    for (int64_t j = 0; j < count; ++j) {
-      const std::vector<double>& v = vectors[static_cast<size_t>(k)];
-      double dot = 0;
-      for (int64_t i = 0; i < m; ++i) dot += v[static_cast<size_t>(i)] * q(i, j);
-      for (int64_t i = 0; i < m; ++i) q(i, j) -= taus[static_cast<size_t>(k)] * dot * v[static_cast<size_t>(i)];
-    }
+  for (size_t k = all.size(); k-- > 0;) reflect(all[k], std::conj(all[k].tau), q);
   return q;
 }
 
 namespace {
 
-/// Returns cos and sin of the rotation that diagonalises [[a, c], [c, b]].
-std::pair<double, double> rotation(double a, double b, double c) {
-  if (c == 0) return {1, 0};
-  const double theta = (b - a) / (2 * c),
+/// The rotation of two columns that diagonalises [[a, c], [c*, b]].
+struct Turn {
+  double cosine = 1;
+  Complex sine = 0;
+};
+
+Turn turn_of(double a, double b, Complex c) {
+  const double size = std::abs(c);
+  if (size == 0) return {};
+  const double theta = (b - a) / (2 * size),
                t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
   const double cosine = 1 / std::sqrt(t * t + 1);
-  return {cosine, t * cosine};
+  return {cosine, t * cosine * (c / size)};
 }
 
-void rotate(Matrix& a, int64_t p, int64_t q, double c, double s) {
+void rotate(Matrix& a, int64_t p, int64_t q, const Turn& turn) {
   for (int64_t i = 0; i < a.rows; ++i) {
-    const double x = a(i, p), y = a(i, q);
-    a(i, p) = c * x - s * y, a(i, q) = s * x + c * y;
+    const Complex x = a(i, p), y = a(i, q);
+    a(i, p) = turn.cosine * x - std::conj(turn.sine) * y, a(i, q) = turn.sine * x + turn.cosine * y;
   }
 }
 
 /// Permutes the columns.
-template <class T>
-Dense<T> columns_of(const Dense<T>& a, const std::vector<int64_t>& order) {
-  Dense<T> out(a.rows, static_cast<int64_t>(order.size()));
+Matrix columns_of(const Matrix& a, const std::vector<int64_t>& order) {
+  Matrix out(a.rows, static_cast<int64_t>(order.size()));
   for (int64_t i = 0; i < a.rows; ++i)
     for (size_t j = 0; j < order.size(); ++j) out(i, static_cast<int64_t>(j)) = a(i, order[j]);
   return out;
 }
 
-template <class Before>
-std::vector<int64_t> ordered(size_t count, Before before) {
-  std::vector<int64_t> order(count);
+/// Returns the order of numbers by real, then by imaginary parts.
+std::vector<int64_t> ascending(const std::vector<Complex>& w) {
+  std::vector<int64_t> order(w.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return before(static_cast<size_t>(a), static_cast<size_t>(b)); });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const Complex x = w[static_cast<size_t>(a)], y = w[static_cast<size_t>(b)];
+    return x.real() != y.real() ? x.real() < y.real() : x.imag() < y.imag();
+  });
   return order;
 }
 
-template <class T>
-std::vector<T> in_order(const std::vector<T>& v, const std::vector<int64_t>& order) {
-  std::vector<T> out;
+std::vector<Complex> in_order(const std::vector<Complex>& v, const std::vector<int64_t>& order) {
+  std::vector<Complex> out;
   for (const int64_t k : order) out.push_back(v[static_cast<size_t>(k)]);
   return out;
 }
@@ -165,44 +198,45 @@ Matrix identity(int64_t n) {
 
 }  // namespace
 
-Matrix rotate_symmetric(Matrix a, std::vector<double>& w) {
+Matrix rotate_hermitian(Matrix a, std::vector<Complex>& w) {
   const int64_t n = a.rows;
   Matrix v = identity(n);
   for (int sweep = 0; sweep < sweeps; ++sweep)
     for (int64_t p = 0; p < n; ++p)
       for (int64_t q = p + 1; q < n; ++q) {
-        const auto [c, s] = rotation(a(p, p), a(q, q), a(p, q));
-        if (s == 0) continue;
-        rotate(a, p, q, c, s);
-        a = transposed(a);
-        rotate(a, p, q, c, s);
-        rotate(v, p, q, c, s);
+        const Turn turn = turn_of(a(p, p).real(), a(q, q).real(), a(p, q));
+        if (turn.sine == 0.0) continue;
+        rotate(a, p, q, turn);
+        a = adjoint_of(a);
+        rotate(a, p, q, turn);
+        rotate(v, p, q, turn);
       }
-  for (int64_t k = 0; k < n; ++k) w.push_back(a(k, k));
-  const std::vector<int64_t> order = ordered(w.size(), [&](size_t i, size_t j) { return w[i] < w[j]; });
+  for (int64_t k = 0; k < n; ++k) w.push_back(a(k, k).real());
+  const std::vector<int64_t> order = ascending(w);
   w = in_order(w, order);
   return columns_of(v, order);
 }
 
-Matrix rotate_columns(Matrix& a, std::vector<double>& s) {
+Matrix rotate_columns(Matrix& a, std::vector<Complex>& s) {
   const int64_t n = a.columns;
   Matrix v = identity(n);
   const auto dot = [&](int64_t p, int64_t q) {
-    double total = 0;
-    for (int64_t i = 0; i < a.rows; ++i) total += a(i, p) * a(i, q);
+    Complex total = 0;
+    for (int64_t i = 0; i < a.rows; ++i) total += std::conj(a(i, p)) * a(i, q);
     return total;
   };
   for (int sweep = 0; sweep < sweeps; ++sweep)
     for (int64_t p = 0; p < n; ++p)
       for (int64_t q = p + 1; q < n; ++q) {
-        const auto [c, t] = rotation(dot(p, p), dot(q, q), dot(p, q));
-        rotate(a, p, q, c, t);
-        rotate(v, p, q, c, t);
+        const Turn turn = turn_of(dot(p, p).real(), dot(q, q).real(), dot(p, q));
+        rotate(a, p, q, turn);
+        rotate(v, p, q, turn);
       }
-  for (int64_t k = 0; k < n; ++k) s.push_back(std::sqrt(dot(k, k)));
+  for (int64_t k = 0; k < n; ++k) s.push_back(std::sqrt(dot(k, k).real()));
   for (int64_t k = 0; k < n; ++k)
     for (int64_t i = 0; i < a.rows; ++i) a(i, k) /= s[static_cast<size_t>(k)];
-  const std::vector<int64_t> order = ordered(s.size(), [&](size_t i, size_t j) { return s[i] > s[j]; });
+  std::vector<int64_t> order = ascending(s);
+  std::reverse(order.begin(), order.end());
   s = in_order(s, order);
   a = columns_of(a, order);
   return columns_of(v, order);
@@ -210,11 +244,9 @@ Matrix rotate_columns(Matrix& a, std::vector<double>& s) {
 
 namespace {
 
-using Complex = std::complex<double>;
-
 /// One step t - shift = QR, t := RQ + shift on the leading `size` rows and columns, by rotations of neighbouring rows,
 /// from the bottom of each column up; `z` collects them.
-void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
+void qr_step(Matrix& t, Matrix& z, int64_t size, Complex shift) {
   const int64_t n = t.rows;
   struct Givens {
     int64_t p, q;
@@ -236,7 +268,7 @@ void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
       rotations.push_back(givens);
     }
   for (const Givens& givens : rotations)
-    for (ComplexMatrix* m : {&t, &z})
+    for (Matrix* m : {&t, &z})
       for (int64_t k = 0; k < n; ++k) {
         Complex &a = (*m)(k, givens.p), &b = (*m)(k, givens.q);
         const Complex first = a * givens.c + b * givens.s, second = -a * std::conj(givens.s) + b * std::conj(givens.c);
@@ -246,7 +278,7 @@ void qr_step(ComplexMatrix& t, ComplexMatrix& z, int64_t size, Complex shift) {
 }
 
 /// Returns the eigenvalue of the last two rows and columns of the leading `size` that is nearest to the last element.
-Complex wilkinson_shift(const ComplexMatrix& t, int64_t size) {
+Complex wilkinson_shift(const Matrix& t, int64_t size) {
   const Complex a = t(size - 2, size - 2), b = t(size - 2, size - 1), c = t(size - 1, size - 2),
                 d = t(size - 1, size - 1);
   const Complex middle = (a + d) / 2.0, root = std::sqrt((a - d) * (a - d) / 4.0 + b * c);
@@ -255,11 +287,11 @@ Complex wilkinson_shift(const ComplexMatrix& t, int64_t size) {
 
 }  // namespace
 
-ComplexMatrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
+Matrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
   const int64_t n = a.rows;
-  ComplexMatrix t(n, n), z(n, n);
+  Matrix t(n, n), z(n, n);
   double scale = 0;
-  for (size_t k = 0; k < t.data.size(); ++k) t.data[k] = a.data[k], scale = std::max(scale, std::fabs(a.data[k]));
+  for (size_t k = 0; k < t.data.size(); ++k) t.data[k] = a.data[k], scale = std::max(scale, std::abs(a.data[k]));
   for (int64_t k = 0; k < n; ++k) z(k, k) = 1;
   for (int64_t size = n, tries = 0; size > 1 && tries < 300 * n; ++tries) {
     double left = 0;
@@ -272,7 +304,7 @@ ComplexMatrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
     const Complex kick = tries % 11 == 10 ? Complex(scale / 3, scale / 7) : 0.0;  // breaks cycles
     qr_step(t, z, size, wilkinson_shift(t, size) + kick);
   }
-  ComplexMatrix v(n, n);
+  Matrix v(n, n);
   for (int64_t k = 0; k < n; ++k) {  // (T - w_k) y = 0 backwards from y_k = 1, and back through z
     std::vector<Complex> y(static_cast<size_t>(n), 0.0);
     y[static_cast<size_t>(k)] = 1;
@@ -290,9 +322,7 @@ ComplexMatrix schur_vectors(const Matrix& a, std::vector<Complex>& w) {
     for (int64_t i = 0; i < n; ++i) v(i, k) /= std::sqrt(length);
     w.push_back(t(k, k));
   }
-  const std::vector<int64_t> order = ordered(w.size(), [&](size_t i, size_t j) {
-    return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag();
-  });
+  const std::vector<int64_t> order = ascending(w);
   w = in_order(w, order);
   return columns_of(v, order);
 }

@@ -7,8 +7,9 @@
 namespace weft::graph::linalg {
 
 void check_matrices(const char* name, const Type& v, bool square, bool tall) {
-  if ((v.dtype != float32 && v.dtype != float64) || v.rank() < 2)
-    throw_invalid(name, "needs matrices of float32 or float64 along the last two axes, got " + to_string(v));
+  if ((real_of(v.dtype) != float32 && real_of(v.dtype) != float64) || v.rank() < 2)
+    throw_invalid(name, "needs matrices of float32, float64, complex64 or complex128 along the last two axes, got " +
+                            to_string(v));
   const Dim first = v.shape[v.shape.size() - 2], second = v.shape.back();
   if (!first.is_static() || !second.is_static())
     throw_invalid(name, "the matrices of " + to_string(v) + " have a symbolic axis: decompose matrices of fixed size");

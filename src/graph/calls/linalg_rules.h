@@ -7,8 +7,8 @@
 
 namespace weft::graph::linalg {
 
-/// Throws unless the last two axes are fixed and the dtype is float32 or float64; `square`, and `tall` (at least as
-/// many rows as columns), refer to column-major matrices.
+/// Throws unless the last two axes are fixed and the dtype is float32, float64 or complex; `square`, and `tall` (at
+/// least as many rows as columns), refer to column-major matrices.
 void check_matrices(const char* name, const Type& v, bool square, bool tall = false);
 /// Returns the type [b…, further…] for matrices [b…, m, n].
 Type batch_of(const Type& v, std::vector<Dim> further, Dtype dtype);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "graph/calls/call.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -188,10 +189,20 @@ class Splitter {
     return {dot(a.re, b.re) - dot(a.im, b.im), dot(a.re, b.im) + dot(a.im, b.re)};
   }
 
-  /// Splits a call. Only sorting takes complex numbers; other calls use pairs of floats.
+  /// Splits a call: a sort into sorts of parts, a decomposition into one of pairs (graph/complex/complex_calls.cpp).
   std::vector<Parts> call_on_complex(const Node& node) const {
-    const SortedParts s = complex_sort(node, parts(node.inputs()[0]));
-    return {s.values, {s.order, {}}};
+    if (node.attrs().call == "sort") {
+      const SortedParts s = complex_sort(node, parts(node.inputs()[0]));
+      return {s.values, {s.order, {}}};
+    }
+    Values inputs;
+    for (const Value& v : node.inputs()) inputs.push_back(is_complex(v) ? joined(parts(v)) : parts(v).re);
+    const Values results = call(name_on_pairs(node), inputs, node.attrs().integers);
+    std::vector<Parts> out;
+    for (size_t k = 0; k < results.size(); ++k)
+      out.push_back(is_complex(node.types()[k].dtype) ? Parts{part_of(results[k], 0), part_of(results[k], 1)}
+                                                      : Parts{results[k], {}});
+    return out;
   }
 
   Graph source_;

@@ -39,5 +39,9 @@ SortedParts complex_sort(const Node& node, const Parts& z);
 Parts multiply(const Parts& a, const Parts& b);
 /// Returns |z| without intermediate overflow.
 Value magnitude(const Parts& z);
+/// Returns |z| of a complex value, with derivatives of its own: z / |z|, and 0 for 0.
+Value absolute(const Value& z);
+/// Returns the name of the call that a call with complex values becomes when a graph is split (complex_calls.cpp).
+std::string name_on_pairs(const Node& node);
 
 }  // namespace weft::graph

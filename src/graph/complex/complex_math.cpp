@@ -163,6 +163,44 @@ Value magnitude(const Parts& z) {
 
 namespace {
 
+/// Returns v / |z|, and 0 for 0.
+Value direction(const Value& v, const Value& size) { return v / select(is_zero(size), full_like(size, 1), size); }
+
+using In = std::span<const Value>;
+
+Values absolute_vjp(In in, In out, In g) {
+  if (!g[0]) return {Value{}, Value{}};
+  return {g[0] * direction(in[0], out[0]), g[0] * direction(in[1], out[0])};
+}
+
+Values absolute_jvp(In in, In out, In t) {
+  Value total;
+  for (size_t k = 0; k < 2; ++k) {
+    if (!t[k]) continue;
+    const Value term = t[k] * direction(in[k], out[0]);
+    total = total ? total + term : term;
+  }
+  return {total};
+}
+
+}  // namespace
+
+/// The derivative of what magnitude computes would be as exact, but the second one is lost where a part is 0: there it
+/// compares |x| with 0.
+Value absolute(const Value& z) {
+  static const auto region = std::make_shared<Composite>(Composite{"magnitude",
+                                                                   "",
+                                                                   [](In in) {
+                                                                     return Values{magnitude({in[0], in[1]})};
+                                                                   },
+                                                                   absolute_vjp,
+                                                                   absolute_jvp,
+                                                                   {}});
+  return composite(region, {unary(Op::real, z), unary(Op::imag, z)})[0];
+}
+
+namespace {
+
 using Rule = Parts (*)(const Parts& a, const Parts& b);
 
 /// Returns the rule of an operator on complex numbers (b: the second argument); null if it is not defined on them. neg,

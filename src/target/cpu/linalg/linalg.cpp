@@ -11,7 +11,7 @@ class OverMatrices final : public LibraryCall {
  public:
   OverMatrices(const kernel::CallDesc& desc, std::function<void(std::span<void* const>)> each)
       : each_(std::move(each)) {
-    const size_t batch = desc.inputs[0].extents.size() - 2;
+    const size_t batch = desc.inputs[0].extents.size() - (has_pairs(desc) ? 3 : 2);
     for (size_t k = 0; k < batch; ++k) count_ *= desc.inputs[0].extents[k];
     for (const auto* arrays : {&desc.inputs, &desc.outputs})
       for (const kernel::CallDesc::Array& array : *arrays) {
@@ -41,6 +41,8 @@ class OverMatrices final : public LibraryCall {
 
 }  // namespace
 
+bool has_pairs(const kernel::CallDesc& desc) { return desc.name.starts_with("complex_"); }
+
 std::shared_ptr<const LibraryCall> over_matrices(const kernel::CallDesc& desc,
                                                  std::function<void(std::span<void* const>)> each) {
   return std::make_shared<OverMatrices>(desc, std::move(each));
@@ -48,7 +50,8 @@ std::shared_ptr<const LibraryCall> over_matrices(const kernel::CallDesc& desc,
 
 MatrixSize matrix_size(const kernel::CallDesc& desc) {
   const std::vector<int64_t>& extents = desc.inputs[0].extents;
-  return {extents[extents.size() - 2], extents.back()};
+  const size_t last = extents.size() - (has_pairs(desc) ? 2 : 1);
+  return {extents[last - 1], extents[last]};
 }
 
 }  // namespace weft::target

@@ -1,4 +1,4 @@
-// Eigenvalues and eigenvectors of general real matrices, in ascending order.
+// Eigenvalues and eigenvectors of general matrices, in ascending order.
 #include <Eigen/Eigenvalues>
 #include <numeric>
 
@@ -7,17 +7,21 @@
 namespace weft::target {
 namespace {
 
-/// Computes in float64 for both dtypes: eigenvectors of nearly equal eigenvalues need it, and the solver is compiled
-/// only once.
+/// Computes in float64 for both widths: eigenvectors of nearly equal eigenvalues need it, and the solver is compiled
+/// only once for real and once for complex matrices.
 template <class T>
 void eig(std::span<void* const> operands, int64_t n, bool vectors) {
-  const Eigen::EigenSolver<Eigen::MatrixXd> factor(
+  using Matrix = Eigen::Matrix<Wide<T>, Eigen::Dynamic, Eigen::Dynamic>;
+  using Solver =
+      std::conditional_t<std::is_same_v<T, Part<T>>, Eigen::EigenSolver<Matrix>, Eigen::ComplexEigenSolver<Matrix>>;
+  using To = std::complex<Part<T>>;
+  const Solver factor(
       Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), n, n)
-          .template cast<double>(),
+          .template cast<Wide<T>>(),
       vectors);
   if (factor.info() != Eigen::Success) {
-    fill_nan<T>(operands[1], 2 * n);
-    fill_nan<T>(operands[2], 2 * n * n);
+    fill_nan<To>(operands[1], n);
+    fill_nan<To>(operands[2], n * n);
     return;
   }
   const auto& w = factor.eigenvalues();
@@ -26,13 +30,13 @@ void eig(std::span<void* const> operands, int64_t n, bool vectors) {
   std::stable_sort(order.begin(), order.end(), [&](Eigen::Index i, Eigen::Index j) {
     return w[i].real() != w[j].real() ? w[i].real() < w[j].real() : w[i].imag() < w[j].imag();
   });
-  auto* to = static_cast<std::complex<T>*>(operands[1]);
-  for (const Eigen::Index k : order) *to++ = std::complex<T>(w[k]);
+  auto* to = static_cast<To*>(operands[1]);
+  for (const Eigen::Index k : order) *to++ = To(w[k]);
   if (!vectors) return;
   const Eigen::MatrixXcd v = factor.eigenvectors();
-  to = static_cast<std::complex<T>*>(operands[2]);
+  to = static_cast<To*>(operands[2]);
   for (const Eigen::Index k : order)
-    for (Eigen::Index i = 0; i < n; ++i) *to++ = std::complex<T>(v(i, k));
+    for (Eigen::Index i = 0; i < n; ++i) *to++ = To(v(i, k));
 }
 
 }  // namespace

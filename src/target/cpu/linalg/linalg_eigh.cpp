@@ -1,4 +1,4 @@
-// Eigenvalues and eigenvectors of symmetric matrices.
+// Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 #include <Eigen/Eigenvalues>
 
 #include "target/cpu/linalg/linalg.h"
@@ -13,11 +13,11 @@ void eigh(std::span<void* const> operands, int64_t n, bool vectors) {
   Matrix a = Eigen::Map<const Rows>(static_cast<const T*>(operands[0]), n, n).template triangularView<Eigen::Lower>();
   const Eigen::SelfAdjointEigenSolver<Matrix> factor(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
   if (factor.info() != Eigen::Success) {
-    fill_nan<T>(operands[1], n);
+    fill_nan<Part<T>>(operands[1], n);
     if (vectors) fill_nan<T>(operands[2], n * n);
     return;
   }
-  Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>(static_cast<T*>(operands[1]), n) = factor.eigenvalues();
+  Eigen::Map<Eigen::Matrix<Part<T>, Eigen::Dynamic, 1>>(static_cast<Part<T>*>(operands[1]), n) = factor.eigenvalues();
   if (vectors) Eigen::Map<Matrix>(static_cast<T*>(operands[2]), n, n) = factor.eigenvectors();
 }
 

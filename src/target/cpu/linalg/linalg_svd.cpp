@@ -1,4 +1,4 @@
-// Singular values and vectors, in float64 for both dtypes: A is multiplied by eigenvectors of AᵀA, which makes its
+// Singular values and vectors, in float64 for both widths: A is multiplied by eigenvectors of AᴴA, which makes its
 // columns nearly orthogonal, and Jacobi rotations of pairs of columns do the rest (Drmač & Veselić, New fast and
 // accurate Jacobi SVD algorithm, 2008, which precondition with another decomposition). The rotations recover the
 // accuracy that squaring A loses.
@@ -12,35 +12,42 @@ namespace weft::target {
 namespace {
 
 using Eigen::Index;
-using Eigen::MatrixXd;
 using Eigen::VectorXd;
+
+template <class T>
+using Dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-/// Rotates columns p and q of both matrices by one angle.
+/// Rotates columns p and q of both matrices by one angle. Complex columns have a phase too: that of their product.
+/// S: double or a complex number of doubles.
+template <class S>
 class Rotation {
  public:
-  Rotation(double p, double q, double product) {
-    const double theta = (q - p) / (2 * product),
+  Rotation(double p, double q, S product) {
+    const double size = std::abs(product), theta = (q - p) / (2 * size),
                  t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(theta * theta + 1));
     cosine_ = 1 / std::sqrt(t * t + 1);
-    sine_ = t * cosine_;
+    sine_ = t * cosine_ * (product / size);
   }
-  void operator()(MatrixXd& m, Index p, Index q) const {
-    double *a = m.col(p).data(), *b = m.col(q).data();
+  void operator()(Dense<S>& m, Index p, Index q) const {
+    S *a = m.col(p).data(), *b = m.col(q).data();
+    const S conjugate = Eigen::numext::conj(sine_);
     for (Index i = 0; i < m.rows(); ++i) {
-      const double x = a[i], y = b[i];
-      a[i] = cosine_ * x - sine_ * y, b[i] = sine_ * x + cosine_ * y;
+      const S x = a[i], y = b[i];
+      a[i] = cosine_ * x - conjugate * y, b[i] = sine_ * x + cosine_ * y;
     }
   }
 
  private:
-  double cosine_, sine_;
+  double cosine_;
+  S sine_;
 };
 
 /// Rotates pairs of columns of b, and the same columns of v, until their inner products are below `tolerance` times
 /// their lengths. Skips columns that count as zero.
-void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
+template <class S>
+void orthogonalise(Dense<S>& b, Dense<S>& v, double tolerance) {
   VectorXd size = b.colwise().squaredNorm();
   const double zero = std::pow(epsilon * static_cast<double>(b.rows()), 2) * size.maxCoeff();
   constexpr int sweeps = 40;
@@ -50,9 +57,9 @@ void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
     for (Index p = 0; p < b.cols(); ++p)
       for (Index q = p + 1; q < b.cols(); ++q) {
         if (std::min(size[p], size[q]) <= zero) continue;
-        const double product = b.col(p).dot(b.col(q));
-        if (std::fabs(product) <= tolerance * std::sqrt(size[p] * size[q])) continue;
-        const Rotation rotation(size[p], size[q], product);
+        const S product = b.col(p).dot(b.col(q));
+        if (std::abs(product) <= tolerance * std::sqrt(size[p] * size[q])) continue;
+        const Rotation<S> rotation(size[p], size[q], product);
         rotation(b, p, q);
         rotation(v, p, q);
         size[p] = b.col(p).squaredNorm(), size[q] = b.col(q).squaredNorm();
@@ -62,10 +69,12 @@ void orthogonalise(MatrixXd& b, MatrixXd& v, double tolerance) {
 }
 
 /// Fills the columns from `first` on with unit vectors orthogonal to the columns before them.
-void complete(MatrixXd& u, Index first) {
+template <class S>
+void complete(Dense<S>& u, Index first) {
+  using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
   for (Index axis = 0; first < u.cols() && axis < u.rows(); ++axis) {
-    VectorXd x = VectorXd::Unit(u.rows(), axis);
-    for (int pass = 0; pass < 2; ++pass) x -= u.leftCols(first) * (u.leftCols(first).transpose() * x);
+    Vector x = Vector::Unit(u.rows(), axis);
+    for (int pass = 0; pass < 2; ++pass) x -= u.leftCols(first) * (u.leftCols(first).adjoint() * x);
     if (x.squaredNorm() * 4 * static_cast<double>(u.rows()) < 1) continue;
     u.col(first++) = x.normalized();
   }
@@ -74,32 +83,32 @@ void complete(MatrixXd& u, Index first) {
 /// Computes the singular values, descending, and with `vectors` the singular vectors of a column-major m × n matrix.
 template <class T>
 void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
-  MatrixXd b =
-      Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<const T*>(operands[0]), m, n)
-          .template cast<double>();
+  using S = Wide<T>;
+  using R = Part<T>;
+  Dense<S> b = Eigen::Map<const Dense<T>>(static_cast<const T*>(operands[0]), m, n).template cast<S>();
   const double largest = b.cwiseAbs().maxCoeff(), scale = largest > 0 ? largest : 1;
   b /= scale;
-  MatrixXd v = Eigen::SelfAdjointEigenSolver<MatrixXd>(b.transpose() * b).eigenvectors().rowwise().reverse();
+  Dense<S> v = Eigen::SelfAdjointEigenSolver<Dense<S>>(b.adjoint() * b).eigenvectors().rowwise().reverse();
   b *= v;
-  orthogonalise(b, v, sizeof(T) == sizeof(float) ? 1e-9 : epsilon * std::sqrt(static_cast<double>(m)));
+  orthogonalise(b, v, sizeof(R) == sizeof(float) ? 1e-9 : epsilon * std::sqrt(static_cast<double>(m)));
   const VectorXd s = b.colwise().norm();
   std::vector<Index> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return s[i] > s[j]; });
-  auto* values = static_cast<T*>(operands[1]);
-  for (const Index k : order) *values++ = static_cast<T>(s[k] * scale);
+  auto* values = static_cast<R*>(operands[1]);
+  for (const Index k : order) *values++ = static_cast<R>(s[k] * scale);
   if (!vectors) return;
-  MatrixXd u(m, n);
+  Dense<S> u(m, n);
   Index known = 0;
   for (; known < n && s[order[static_cast<size_t>(known)]] > epsilon * static_cast<double>(m) * s.maxCoeff(); ++known) {
     const Index k = order[static_cast<size_t>(known)];
     u.col(known) = b.col(k) / s[k];
   }
   complete(u, known);
-  Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>(static_cast<T*>(operands[2]), m, n) = u.cast<T>();
+  Eigen::Map<Dense<T>>(static_cast<T*>(operands[2]), m, n) = u.template cast<T>();
   auto* right = static_cast<T*>(operands[3]);
   for (const Index k : order)
-    for (Index i = 0; i < n; ++i) *right++ = static_cast<T>(v(i, k));
+    for (Index i = 0; i < n; ++i) *right++ = static_cast<T>(Eigen::numext::conj(v(i, k)));
 }
 
 }  // namespace

@@ -25,14 +25,18 @@ void cholesky(std::span<void* const> operands, int64_t n) {
 }
 
 template <class T>
-void solve(std::span<void* const> operands, int64_t n, int64_t columns, bool upper, bool transposed) {
+void solve(std::span<void* const> operands, int64_t n, int64_t columns, bool upper, bool adjoint) {
   const From<T> t(static_cast<const T*>(operands[0]), n, n);
   Into<T> x(static_cast<T*>(operands[2]), n, columns);
   x = From<T>(static_cast<const T*>(operands[1]), n, columns);
-  if (upper && transposed) t.transpose().template triangularView<Eigen::Lower>().solveInPlace(x);
+  if (upper && adjoint) t.adjoint().template triangularView<Eigen::Lower>().solveInPlace(x);
   else if (upper) t.template triangularView<Eigen::Upper>().solveInPlace(x);
-  else if (transposed) t.transpose().template triangularView<Eigen::Upper>().solveInPlace(x);
+  else if (adjoint) t.adjoint().template triangularView<Eigen::Upper>().solveInPlace(x);
   else t.template triangularView<Eigen::Lower>().solveInPlace(x);
+}
+
+int64_t columns_of(const kernel::CallDesc::Array& a, bool pairs) {
+  return a.extents[a.extents.size() - (pairs ? 2 : 1)];
 }
 
 }  // namespace
@@ -45,9 +49,9 @@ std::shared_ptr<const LibraryCall> cpu_cholesky(const kernel::CallDesc& desc) {
 
 std::shared_ptr<const LibraryCall> cpu_solve_triangular(const kernel::CallDesc& desc) {
   return for_dtype(desc, [&](auto number) {
-    return [n = matrix_size(desc).rows, columns = desc.inputs[1].extents.back(), upper = desc.integers[0] != 0,
-            transposed = desc.integers[1] != 0](std::span<void* const> operands) {
-      if (n > 0 && columns > 0) solve<decltype(number)>(operands, n, columns, upper, transposed);
+    return [n = matrix_size(desc).rows, columns = columns_of(desc.inputs[1], has_pairs(desc)),
+            upper = desc.integers[0] != 0, adjoint = desc.integers[1] != 0](std::span<void* const> operands) {
+      if (n > 0 && columns > 0) solve<decltype(number)>(operands, n, columns, upper, adjoint);
     };
   });
 }

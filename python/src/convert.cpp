@@ -278,18 +278,22 @@ Kept::Kept(nb::object object)
       }) {}
 
 bool Operand::take(nb::handle object) {
-  object_ = object;
+  *this = {};  // one operand reads the elements of a list one after the other
   if (is_array(object)) {
-    array_ = &array_of(object);
+    // An element that a sequence makes when it is asked for, as arrays do, ends with the list that it was read into.
+    if (Py_REFCNT(object.ptr()) == 1) made_ = array_of(object);
+    else array_ = &array_of(object);
     return true;
   }
-  if (python::is_scalar(object)) return true;
+  if (python::is_scalar(object)) {
+    number_ = nb::borrow(object);
+    return true;
+  }
   if (is_list(object) || object.is_none() || PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return false;
   if (!nb::hasattr(object, "__weft_array__") && !nb::hasattr(object, "__mlx_array__") &&
       !PyObject_CheckBuffer(object.ptr()) && !nb::hasattr(object, "__dlpack__"))
     return false;
   made_ = to_array(object);
-  array_ = &*made_;
   return true;
 }
 

@@ -52,19 +52,19 @@ class Operand {
   Operand() = default;
   /// Takes the object; returns false where it is neither.
   bool take(nb::handle object);
-  bool is_scalar() const { return !array_; }
+  bool is_scalar() const { return !array_ && !made_; }
   /// Returns the array, a number in its own dtype.
-  array get() const { return array_ ? *array_ : to_array(object_); }
+  array get() const { return is_scalar() ? to_array(number_) : made_ ? *made_ : *array_; }
   operator array() const { return get(); }
   /// Returns the array, a number in the weak dtype beside `dtype`.
-  array beside(Dtype dtype) const { return array_ ? *array_ : weak_scalar(object_, dtype); }
+  array beside(Dtype dtype) const { return is_scalar() ? weak_scalar(number_, dtype) : get(); }
   /// Returns the array's dtype; throws for a number.
-  Dtype dtype() const { return array_->dtype(); }
+  Dtype dtype() const { return made_ ? made_->dtype() : array_->dtype(); }
 
  private:
-  const array* array_ = nullptr;
+  const array* array_ = nullptr;  ///< of an object that outlives the call
   std::optional<array> made_;
-  nb::handle object_;
+  nb::object number_;
 };
 /// Returns both operands, a number beside an array in the array's weak dtype.
 inline std::pair<array, array> promote(const Operand& a, const Operand& b) {

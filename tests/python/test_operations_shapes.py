@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support import ALL, FLOATS, LAYOUTS, assert_close, assert_equal, host, pair
+from support import ALL, FLOATS, IS_MLX, LAYOUTS, assert_close, assert_equal, host, pair
 
 import weft.core as mx
 
@@ -420,6 +420,34 @@ def test_streams_are_accepted_as_keywords(dtype):
     x = mx.ones((2, 2), getattr(mx, dtype))
     assert_equal(mx.transpose(x, stream=mx.default_stream(mx.default_device())), np.ones((2, 2)))
     assert_equal(mx.add(x, x, stream=mx.default_device()), host(x + x))
+
+
+def test_sequences_whose_elements_are_made_when_they_are_read():
+    x = mx.arange(12).reshape(3, 4)
+    assert_equal(mx.stack(x), np.array(x), x.dtype)
+    assert_equal(mx.concatenate(x), np.arange(12), x.dtype)
+
+    class Rows:
+        def __len__(self):
+            return 50
+
+        def __getitem__(self, k):
+            if k >= 50:
+                raise IndexError
+            return mx.full((100,), k)
+
+    assert_equal(mx.stack(Rows()), np.broadcast_to(np.arange(50)[:, None], (50, 100)))
+
+
+@pytest.mark.skipif(IS_MLX, reason="MLX takes lists of its own arrays alone")
+def test_lists_of_numpys_arrays():
+    rows = [np.full(100, k, np.float32) for k in range(50)]
+    assert_equal(mx.stack(rows), np.stack(rows), "float32")
+    assert_equal(mx.concatenate([rows[1], mx.ones(3)]), np.ones(103), "float32")
+    assert mx.stack(range(1000, 1003)).tolist() == [1000, 1001, 1002]
+    kept = mx.zeros(100)
+    mixed = mx.stack([rows[1], kept, mx.full(100, 2.0), kept, rows[4]])
+    assert_equal(mixed, np.broadcast_to(np.array([1, 0, 2, 0, 4])[:, None], (5, 100)), "float32")
 
 
 def test_kron_of_nothing_is_refused():

@@ -58,6 +58,7 @@ const std::vector<Listed>& listed_cases() {
       {"float64-functions", "operator/sin|cos/float64/contiguous|transposed|reversed"},
       {"complex-log-branch", "operator/logcumsumexp|logcumsumexp_exclusive/complex64/transposed"},
       {"complex-vjp", "derivatives/complex power of two"},
+      {"complex-decompositions", "mistake/det of complex"},
       {"complex128", "arithmetic/promotion of float64", {26, 27}},
       {"complex128", "arithmetic/promotion of complex64", {24, 25}},
   };

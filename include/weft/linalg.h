@@ -93,8 +93,8 @@ WEFT_API array eigvalsh(const array& a, std::string UPLO = "L", StreamOrDevice s
 /// Returns the determinants of square matrices. Integers and bools give float32; half types are computed in float32, in
 /// which their result is rounded once.
 WEFT_API array det(const array& a, StreamOrDevice s = {});
-/// Returns the signs of the determinants, in the dtype of `det` (of complex matrices det / |det|), and the logarithms of
-/// their magnitudes, which are real: 0 and -infinity for singular matrices.
+/// Returns the signs of the determinants, in the dtype of `det` (of complex matrices det / |det|), and the logarithms
+/// of their magnitudes, which are real: 0 and -infinity for singular matrices.
 WEFT_API std::pair<array, array> slogdet(const array& a, StreamOrDevice s = {});
 
 }  // namespace weft::linalg

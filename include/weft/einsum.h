@@ -8,10 +8,10 @@
 namespace weft {
 
 /// Returns Einstein's summation, as NumPy writes it: "ij,jk->ik". Letters name axes; a letter that is not in the result
-/// is summed over; twice in one operand it takes the diagonal; "..." is any number of axes, broadcast; without "->" the
-/// result has those of "...", then the letters that occur once, in alphabetical order. Any number of operands,
-/// contracted pair by pair in the order of `einsum_path`, each pair one matrix product. Integers are multiplied and
-/// summed. The result has the operands' promoted dtype.
+/// is summed over; twice in one operand it takes the diagonal; "..." is any number of axes, broadcast, and summed over
+/// where the result has none; without "->" the result has those of "...", then the letters that occur once, in
+/// alphabetical order. Any number of operands, contracted pair by pair in the order of `einsum_path`, each pair one
+/// matrix product. Integers are multiplied and summed. The result has the operands' promoted dtype.
 ///
 /// Beyond NumPy, an axis of an operand may be a sum in parentheses, of which the element at that position is taken:
 /// "(2*o+3*k+1)" reads element 2·o + 3·k + 1, as a convolution does. Its terms are index names, positive integers times

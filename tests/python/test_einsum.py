@@ -29,6 +29,37 @@ def test_contractions_in_that_order(entry):
     assert_close(mx.einsum(entry["subscripts"], *mine), expected, 1e3)
 
 
+def with_ellipsis(seed):
+    """Subscripts with "..." at any place, of axes of several lengths that broadcast, and NumPy's arrays."""
+    draw = np.random.default_rng(seed)
+    lengths, hidden = dict(zip("abcd", draw.integers(1, 4, 4))), draw.integers(1, 4, draw.integers(0, 4))
+    texts, arrays = [], []
+    for _ in range(draw.integers(1, 4)):
+        named = "".join(draw.permutation(list("abcd"))[: draw.integers(0, 4)])
+        at, axes = draw.integers(0, len(named) + 1), hidden[draw.integers(0, len(hidden) + 1) :]
+        axes = [n if draw.random() < 0.8 else 1 for n in axes]
+        some = draw.random() < 0.75
+        texts.append(named[:at] + "..." * some + named[at:])
+        shape = [lengths[c] for c in named[:at]] + axes * some + [lengths[c] for c in named[at:]]
+        arrays.append(draw.standard_normal(shape).astype(np.float32))
+    used = sorted({c for text in texts for c in text if c != "."})
+    result = "".join(draw.permutation(used)[: draw.integers(0, len(used) + 1)]) if used else ""
+    form = draw.integers(0, 3)
+    return ",".join(texts) + ("", "->..." + result, "->" + result)[form], arrays
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_ellipses_are_numpys(seed):
+    subscripts, arrays = with_ellipsis(seed)
+    try:
+        expected = np.einsum(subscripts, *arrays)
+    except ValueError:  # NumPy wants the axes of an ellipsis in the result; MLX adds them up
+        operands, result = subscripts.split("->")
+        expected = np.einsum(f"{operands}->...{result}", *arrays)
+        expected = expected.sum(tuple(range(expected.ndim - len(result))))
+    assert_close(mx.einsum(subscripts, *[mx.array(a) for a in arrays]), expected, 1e2)
+
+
 def windows(x, w, stride, dilation):
     """[n, positions, c] and [taps, c] to [n, positions]."""
     count = (x.shape[1] - 1 - (w.shape[0] - 1) * dilation) // stride + 1

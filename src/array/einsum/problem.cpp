@@ -216,9 +216,6 @@ class Builder {
                       "axis " + name_of(label) + " of the result is in no operand of \"" + subscripts_ + "\"");
       else problem_.output.push_back(label);
     }
-    for (const auto& [label, n] : problem_.sizes)
-      if (label >= ellipsis_label && !has(problem_.output, label))
-        throw_invalid("einsum", "the ellipsis of an operand is missing in the result of \"" + subscripts_ + "\"");
   }
 
   const std::string& subscripts_;

@@ -91,7 +91,7 @@ bool Grouper::join_state_reader(NodeId node) {
     for (const auto& [g, rows] : groups_at(components_with(component))) {
       Work& work = *groups_[g];
       if (phase_of(work) != n.phase ||
-          std::any_of(read_by.begin(), read_by.end(), [&](GroupId reader) { return reaches(reader, g); }))
+          std::any_of(read_by.begin(), read_by.end(), [&, g = g](GroupId reader) { return reaches(reader, g); }))
         continue;
       // A reshape keeps the elements' order.
       const std::vector<Expr> index =

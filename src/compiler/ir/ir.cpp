@@ -21,8 +21,11 @@ void sort_regions(Ir& ir) {
 }
 
 std::span<const InlinedRegion> regions_of(const Ir& ir, NodeId result) {
-  const auto found = std::ranges::equal_range(ir.regions, result, {}, &InlinedRegion::result);
-  return {found.begin(), found.end()};
+  const auto first = std::partition_point(ir.regions.begin(), ir.regions.end(),
+                                          [&](const InlinedRegion& region) { return region.result < result; });
+  const auto last = std::partition_point(first, ir.regions.end(),
+                                         [&](const InlinedRegion& region) { return region.result == result; });
+  return {first, last};
 }
 
 void carry_labels(const Ir& from, Ir& to, const std::function<NodeId(NodeId)>& renamed) {

@@ -76,8 +76,8 @@ std::optional<Jumping> jumping(Expr e, std::span<const Expr> vars) {
   if (!sum) return {};
   Jumping out{sum->base, std::vector<int64_t>(vars.size()), std::vector<kernel::Jump>(vars.size())};
   for (const auto& [id, quotients] : sum->of) {
-    const auto var =
-        std::find_if(vars.begin(), vars.end(), [&](Expr v) { return v->kind == ix::Kind::variable && v->value == id; });
+    const auto var = std::find_if(vars.begin(), vars.end(),
+                                  [&, id = id](Expr v) { return v->kind == ix::Kind::variable && v->value == id; });
     if (var == vars.end()) return {};
     const auto at = static_cast<size_t>(var - vars.begin());
     for (const auto& [divisor, coefficient] : quotients) {

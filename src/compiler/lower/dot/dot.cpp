@@ -125,7 +125,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto stride = [&](Along a) { return a == Along::row ? x.m : x.n; };
   const auto jump = [&](Along a) { return a == Along::row ? x.m_jump : x.n_jump; };
   const auto first = [&](Along a) { return a == Along::row ? piece.row : piece.depth; };
-  const auto length = [&](Along a) {
+  const auto length = [&, &dims = dims](Along a) {
     const auto axis = std::find(piece.axes.begin(), piece.axes.end(), a);
     return axis == piece.axes.end() ? int64_t{1} : dims[static_cast<size_t>(axis - piece.axes.begin())];
   };

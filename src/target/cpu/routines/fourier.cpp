@@ -8,10 +8,17 @@
 
 // The loops below are compiled for several vector widths, and the widest that the processor has runs. All of them give
 // the same bits: they have no reductions, and products and sums are not contracted.
-#if defined(__x86_64__) && defined(__ELF__)
+// Clang has no such templates.
+#if defined(__x86_64__) && defined(__ELF__) && !defined(__clang__)
 #define WEFT_VECTOR_WIDTHS [[gnu::target_clones("avx512f", "avx2", "default")]]
 #else
 #define WEFT_VECTOR_WIDTHS
+#endif
+// The loop behind it reads nothing that it writes.
+#ifdef __clang__
+#define WEFT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WEFT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 namespace weft::target {
@@ -45,7 +52,7 @@ WEFT_VECTOR_WIDTHS void pass_of_2(const Pass<T>& pass) {
     T *const r0 = pass.to.re + 2 * i * n, *const i0 = pass.to.im + 2 * i * n;
     T *const r1 = r0 + n, *const i1 = i0 + n;
     const Root<T> w = pass.root(i, 1);
-#pragma GCC ivdep
+    WEFT_INDEPENDENT
     for (int64_t q = 0; q < n; ++q) {
       const T ur = re[q] - re[q + apart], ui = im[q] - im[q + apart];
       r0[q] = re[q] + re[q + apart], i0[q] = im[q] + im[q + apart];
@@ -65,7 +72,7 @@ WEFT_VECTOR_WIDTHS void pass_of_4(const Pass<T>& pass) {
     T *const r2 = r1 + n, *const i2 = i1 + n;
     T *const r3 = r2 + n, *const i3 = i2 + n;
     const Root<T> w1 = pass.root(i, 1), w2 = pass.root(i, 2), w3 = pass.root(i, 3);
-#pragma GCC ivdep
+    WEFT_INDEPENDENT
     for (int64_t q = 0; q < n; ++q) {
       const T ar = re[q] + re[q + 2 * s], ai = im[q] + im[q + 2 * s];
       const T br = re[q] - re[q + 2 * s], bi = im[q] - im[q + 2 * s];
@@ -91,14 +98,10 @@ WEFT_VECTOR_WIDTHS void pass_of(int p, const Pass<T>& pass, const std::array<Roo
         const Root<T> w = times(pass.root(i, t), roots_of_p[static_cast<size_t>(r * t % p)]);
         const T *const re = pass.from.re + (r * pass.groups + i) * n, *const im =
                                                                           pass.from.im + (r * pass.groups + i) * n;
-        if (r == 0)
-#pragma GCC ivdep
-          for (int64_t q = 0; q < n; ++q)
-            to_re[q] = re[q] * w.re - im[q] * w.im, to_im[q] = re[q] * w.im + im[q] * w.re;
-        else
-#pragma GCC ivdep
-          for (int64_t q = 0; q < n; ++q)
-            to_re[q] += re[q] * w.re - im[q] * w.im, to_im[q] += re[q] * w.im + im[q] * w.re;
+        if (r == 0) WEFT_INDEPENDENT
+        for (int64_t q = 0; q < n; ++q) to_re[q] = re[q] * w.re - im[q] * w.im, to_im[q] = re[q] * w.im + im[q] * w.re;
+        else WEFT_INDEPENDENT for (int64_t q = 0; q < n; ++q) to_re[q] += re[q] * w.re - im[q] * w.im,
+            to_im[q] += re[q] * w.im + im[q] * w.re;
       }
     }
 }
@@ -107,7 +110,7 @@ WEFT_VECTOR_WIDTHS void pass_of(int p, const Pass<T>& pass, const std::array<Roo
 template <class T>
 WEFT_VECTOR_WIDTHS void scale(Planes<T> x, Root<T> w, Planes<T> to, int64_t count, bool conjugate) {
   const T sign = conjugate ? -1 : 1;
-#pragma GCC ivdep
+  WEFT_INDEPENDENT
   for (int64_t q = 0; q < count; ++q) {
     const T re = x.re[q], im = x.im[q];
     to.re[q] = re * w.re - im * w.im, to.im[q] = sign * (re * w.im + im * w.re);

@@ -196,7 +196,7 @@ void Renderer::find_box_stores(const Uses& uses) {
     std::map<const Inst*, BoxStore> found;
     for (const Inst* const i : all)
       if (const std::optional<BoxStore> store = box_store_of(uses, *i)) found.emplace(i, *store);
-    const bool apart = std::all_of(all.begin(), all.end(), [&](const Inst* x) {
+    const bool apart = std::all_of(all.begin(), all.end(), [&, &all = all](const Inst* x) {
       return std::all_of(all.begin(), all.end(), [&](const Inst* y) { return x == y || lie_apart(uses, *x, *y); });
     });
     if (found.size() == all.size() && apart) box_stores_.merge(found);

@@ -41,7 +41,8 @@ def mistakes_of_fast(mx):
     yield "rms_norm weight", lambda: mx.fast.rms_norm(x, mx.ones((2, 4)), 1e-5)
     yield "rope base and frequencies", lambda: mx.fast.rope(
         q, 8, traditional=False, base=10.0, scale=1.0, offset=0, freqs=mx.ones(4))
-    yield "rope frequencies", lambda: mx.fast.rope(q, 8, traditional=False, base=None, scale=1.0, offset=0, freqs=mx.ones(3))
+    yield "rope frequencies", lambda: mx.fast.rope(
+        q, 8, traditional=False, base=None, scale=1.0, offset=0, freqs=mx.ones(3))
     yield "attention widths", lambda: mx.fast.scaled_dot_product_attention(q, q[..., :4], q, scale=1.0)
     yield "attention heads", lambda: mx.fast.scaled_dot_product_attention(
         draw(mx, 53, 1, 3, 3, 8), q, q, scale=1.0)
@@ -80,18 +81,23 @@ def quantised(mx):
             return mx.quantized_matmul(
                 x.astype(dtype), packed(w)[0], transpose=True, mode=mode, **arguments(w), **how)
 
-        def gathered(mode=mode, how=how, packed=packed, arguments=arguments, **indices):
-            return mx.gather_qmm(rows, packed(stack)[0], transpose=True, mode=mode, **arguments(stack), **indices, **how)
+        def gathered(mode=mode, how=how, packed=packed, arguments=arguments, **options):
+            codes = packed(stack)[0]
+            return mx.gather_qmm(rows, codes, transpose=True, mode=mode, **arguments(stack), **options, **how)
 
         yield f"quantize, {mode}", lambda packed=packed: packed(w)[:2]
         for dtype in ("float32", "float16", "bfloat16"):
             if mode == "affine" and dtype != "float32":
                 continue  # scales have the dtype of the weights
-            yield f"quantized_matmul, {mode} of {dtype}", lambda product=product, dtype=dtype: product(getattr(mx, dtype))
-        yield f"gather_qmm, {mode}", lambda gathered=gathered: gathered(lhs_indices=left, rhs_indices=right)
-        yield f"gather_qmm, {mode}, by experts", lambda gathered=gathered: gathered(rhs_indices=mx.array([0, 3, 3, 1, 2, 0]))
-        yield f"gather_qmm, {mode}, sorted", lambda gathered=gathered: gathered(
-            rhs_indices=mx.array([0, 0, 1, 2, 3, 3]), sorted_indices=True)
+            name = f"quantized_matmul, {mode} of {dtype}"
+            yield name, lambda product=product, dtype=dtype: product(getattr(mx, dtype))
+        chosen = {
+            "": {"lhs_indices": left, "rhs_indices": right},
+            ", by experts": {"rhs_indices": mx.array([0, 3, 3, 1, 2, 0])},
+            ", sorted": {"rhs_indices": mx.array([0, 0, 1, 2, 3, 3]), "sorted_indices": True},
+        }
+        for more, options in chosen.items():
+            yield f"gather_qmm, {mode}{more}", lambda gathered=gathered, options=options: gathered(**options)
 
 
 def cases(mx):

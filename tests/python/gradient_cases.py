@@ -1,4 +1,4 @@
-"""A call for each differentiable operation: the gradients of its results, weighted and summed, by all float arguments."""
+"""A call for each differentiable operation: the gradients of its results, weighted and summed, by all arguments."""
 
 import numpy as np
 
@@ -23,8 +23,8 @@ def gradients(mx, f, arguments):
 # Functions of one array, with the range of the draws.
 UNARY = {
     **dict.fromkeys(
-        "abs arctan arcsinh ceil cos cosh degrees erf exp expm1 floor negative radians round sigmoid sign sin sinh square tan "
-        "tanh trunc".split(),
+        "abs arctan arcsinh ceil cos cosh degrees erf exp expm1 floor negative radians round sigmoid sign sin sinh "
+        "square tan tanh trunc".split(),
         (-1.4, 1.4),
     ),
     **dict.fromkeys("arccos arcsin arctanh erfinv".split(), (-0.9, 0.9)),
@@ -32,7 +32,8 @@ UNARY = {
     "arccosh": (1.2, 3.0),
 }
 BINARY = "add subtract multiply divide maximum minimum arctan2 logaddexp".split()
-REDUCTIONS = "sum mean max min prod var std logsumexp median cumsum cumprod cummax cummin logcumsumexp softmax sort".split()
+REDUCTIONS = "sum mean max min prod var std logsumexp median softmax sort".split()
+SCANS = "cumsum cumprod cummax cummin logcumsumexp".split()
 
 
 def shape_cases(mx):
@@ -104,7 +105,8 @@ def product_cases(mx):
         "hadamard_transform": (lambda x: mx.hadamard_transform(x), x),
         "conv1d": (lambda x, w: mx.conv1d(x, w, stride=2, padding=1), line, taps),
         "conv1d, dilated": (lambda x, w: mx.conv1d(x, w, dilation=3), line, taps),
-        "conv2d": (lambda x, w: mx.conv2d(x, mx.concatenate([w, w], axis=-1), stride=(2, 1), padding=(1, 0)), image, kernel),
+        "conv2d": (
+            lambda x, w: mx.conv2d(x, mx.concatenate([w, w], axis=-1), stride=(2, 1), padding=(1, 0)), image, kernel),
         "conv2d of groups": (lambda x, w: mx.conv2d(x, w, groups=2), image, kernel),
         "conv3d": (lambda x, w: mx.conv3d(x, w, stride=(2, 1, 1)), volume, cube),
         "conv_transpose1d": (lambda x, w: mx.conv_transpose1d(x, w, stride=2, padding=1), line, back),
@@ -140,7 +142,8 @@ def fast_cases(mx):
         return call
 
     def rope(x, **options):
-        return mx.fast.rope(x, options.pop("dims", 8), **{"traditional": False, "base": 100.0, "scale": 1.0, "offset": 3, **options})
+        defaults = {"dims": 8, "traditional": False, "base": 100.0, "scale": 1.0, "offset": 3}
+        return mx.fast.rope(x, **{**defaults, **options})
 
     return {
         "layer_norm": (lambda x, w, b: mx.fast.layer_norm(x, w, b, 1e-5), x, w, b),
@@ -170,10 +173,12 @@ def cases(mx):
     for name, (low, high) in UNARY.items():
         found[name] = (lambda x, name=name: getattr(mx, name)(x), draw(mx, 40, 3, 5, low=low, high=high))
     for name in BINARY:
-        found[name] = (lambda x, y, name=name: getattr(mx, name)(x, y), draw(mx, 41, 3, 5), draw(mx, 42, 5, low=0.3, high=2))
-    for name in REDUCTIONS:
+        arguments = draw(mx, 41, 3, 5), draw(mx, 42, 5, low=0.3, high=2)
+        found[name] = (lambda x, y, name=name: getattr(mx, name)(x, y), *arguments)
+    for name in [*REDUCTIONS, *SCANS]:
         for axis in (0, 1):
-            found[f"{name} along {axis}"] = (lambda x, name=name, axis=axis: getattr(mx, name)(x, axis=axis), draw(mx, 43, 4, 5))
+            call = lambda x, name=name, axis=axis: getattr(mx, name)(x, axis=axis)  # noqa: E731
+            found[f"{name} along {axis}"] = (call, draw(mx, 43, 4, 5))
     for more in (shape_cases(mx), product_cases(mx), fast_cases(mx)):
         found.update(more)
     for name, (f, *arguments) in found.items():

@@ -58,12 +58,13 @@ struct Work {
 /// Waits for the segments that segment k reads, computes it, and sets its event. Errors go to the event and are thrown;
 /// with `describe` they name the segment.
 void do_segment(const Work& work, size_t k, bool describe) {
-  const auto& [stream, wanted, after] = work.segments[k];
+  const Segment& segment = work.segments[k];
   runtime::Event& event = *work.events[k];
+  const auto computed = [&] { compute(segment.wanted, segment.stream, work.keep); };
   try {
-    for (size_t before : after) work.events[before]->wait();
-    if (describe) with_description(wanted, stream, [&] { compute(wanted, stream, work.keep); });
-    else compute(wanted, stream, work.keep);
+    for (size_t before : segment.after) work.events[before]->wait();
+    if (describe) with_description(segment.wanted, segment.stream, computed);
+    else computed();
     event.set();
   } catch (...) {
     event.set(std::current_exception());

@@ -9,6 +9,7 @@
 #include "weft/distributed.h"
 #include "weft/dtype.h"
 #include "weft/einsum.h"
+#include "weft/evaluation.h"
 #include "weft/export.h"
 #include "weft/fast.h"
 #include "weft/fft.h"

@@ -3,6 +3,7 @@
 #include "transforms.h"
 #include "tree.h"
 #include "weft/backends.h"
+#include "weft/evaluation.h"
 #include "weft/utils.h"
 
 namespace weft::python {
@@ -36,6 +37,7 @@ void define_random_state(nb::module_& random) {
 NB_MODULE(core, m) {
   namespace p = weft::python;
   weft::get_global_formatter().capitalize_bool = true;  // as Python prints them
+  weft::set_keep_referenced(true);                      // Python's temporaries end before an evaluation begins
   p::nb::set_leak_warnings(false);  // objects that live to the end of the program are no fault of its user
   m.attr("__version__") = weft::version();
   m.doc() = "Arrays, their operations, and transforms of functions.";

@@ -5,11 +5,18 @@
 
 #include "array/host.h"
 #include "base/error.h"
+#include "compiler/eager/held.h"
 #include "compiler/program.h"
 #include "graph/build.h"
 #include "graph/derive/derive.h"
+#include "weft/evaluation.h"
 
-namespace weft::detail {
+namespace weft {
+
+void set_keep_referenced(bool on) { compiler::set_keeps_held(on); }
+bool keeps_referenced() { return compiler::keeps_held(); }
+
+namespace detail {
 namespace {
 
 thread_local Trace* innermost = nullptr;
@@ -148,4 +155,5 @@ graph::Storage realise(const graph::Value& value) {
   return is_row_major(value.shape(), storage.strides) ? storage : make_contiguous(value, storage);
 }
 
-}  // namespace weft::detail
+}  // namespace detail
+}  // namespace weft

@@ -66,7 +66,7 @@ PUBLIC = {
     "array.h": "array", "device.h": "array", "memory.h": "array", "ops.h": "array", "random.h": "array",
     "fast.h": "array", "fft.h": "array", "linalg.h": "array",
     "einsum.h": "array", "indexing.h": "array", "stream.h": "array", "utils.h": "array", "backends.h": "array",
-    "graph_utils.h": "array", "interop.h": "array", "kernel_function.h": "array", "kernel_tuning.h": "array",
+    "graph_utils.h": "array", "evaluation.h": "array", "interop.h": "array", "kernel_function.h": "array", "kernel_tuning.h": "array",
     "distributed.h": "array",
     **{f"ops/{name}.h": "array" for name in ("arithmetic", "comparison", "convolution", "creation", "indexing",
                                              "layout", "matmul", "ordering", "quantized", "reductions",

@@ -6,6 +6,7 @@
 #include "array/realise.h"
 #include "compiler/eager/pending.h"
 #include "weft/array.h"
+#include "weft/evaluation.h"
 #include "weft/linalg.h"
 #include "weft/ops.h"
 #include "weft/transforms.h"
@@ -13,6 +14,12 @@
 using namespace weft;
 
 namespace {
+
+/// Switches it on for a test.
+struct Keeping {
+  Keeping() { set_keep_referenced(true); }
+  ~Keeping() { set_keep_referenced(false); }
+};
 
 bool is_stored(const array& a) { return detail::has_data(a.value()); }
 
@@ -27,6 +34,7 @@ array matrix(int64_t n) { return reshape(sin(arange(static_cast<double>(n * n)))
 }  // namespace
 
 TEST_CASE("an intermediate value that an array refers to is stored") {
+  const Keeping keeping;
   const array x = matrix(8);
   const array product = matmul(x, x), total = sum(exp(product));
   eval(total);
@@ -35,6 +43,7 @@ TEST_CASE("an intermediate value that an array refers to is stored") {
 }
 
 TEST_CASE("intermediate values to which only the graph refers are not stored, nor are those that cost little") {
+  const Keeping keeping;
   const array x = matrix(8);
   eval(x);
   array product = matmul(x, x);
@@ -48,6 +57,7 @@ TEST_CASE("intermediate values to which only the graph refers are not stored, no
 }
 
 TEST_CASE("what another pending value reads is stored, so that its evaluation does not compute it again") {
+  const Keeping keeping;
   const array x = matrix(8);
   eval(x);
   const auto [total, other] = [&] {
@@ -61,6 +71,7 @@ TEST_CASE("what another pending value reads is stored, so that its evaluation do
 }
 
 TEST_CASE("a sequence that grows by a step costs each evaluation that step alone") {
+  const Keeping keeping;
   array state = matrix(4);
   eval(state);
   for (int step = 0; step < 20; ++step) {
@@ -72,6 +83,7 @@ TEST_CASE("a sequence that grows by a step costs each evaluation that step alone
 }
 
 TEST_CASE("reading a value inside of grad leaves the graph as it is") {
+  const Keeping keeping;
   const array x = matrix(4);
   eval(x);
   const auto loss = [](const array& v) {
@@ -85,6 +97,7 @@ TEST_CASE("reading a value inside of grad leaves the graph as it is") {
 }
 
 TEST_CASE("views of a value that is stored are views of its memory") {
+  const Keeping keeping;
   const array x = matrix(6), product = matmul(x, x), row = slice(product, {1, 0}, {2, 6});
   eval(sum(exp(product)));
   REQUIRE(is_stored(product));
@@ -92,6 +105,7 @@ TEST_CASE("views of a value that is stored are views of its memory") {
 }
 
 TEST_CASE("of an operation with several results all are stored") {
+  const Keeping keeping;
   const array x = matrix(6);
   eval(x);
   const auto [q, r] = linalg::qr(x);
@@ -99,4 +113,14 @@ TEST_CASE("of an operation with several results all are stored") {
   CHECK(stored_by(total) == 2);
   eval(total);
   CHECK(allclose(matmul(q, r), x, 1e-4, 1e-4).item<bool>());
+}
+
+TEST_CASE("where it is not switched on, an evaluation stores what it is asked for") {
+  CHECK_FALSE(keeps_referenced());
+  const array x = matrix(8);
+  eval(x);
+  const array product = matmul(x, x), total = sum(exp(product));
+  CHECK(stored_by(total) == 1);
+  eval(total);
+  CHECK_FALSE(is_stored(product));
 }

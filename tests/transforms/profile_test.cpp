@@ -65,7 +65,7 @@ TEST_CASE("profile: rows of equal work are one row, and a loop's body has rows o
   eval(x);
   const KernelTable twice = profile(
       [&] {
-        const array b = cumsum(exp(x) + 1.0f, 1);
+        const array a = exp(x) + 1.0f, b = cumsum(a, 1);
         eval(b);
         eval(cumsum(exp(b) + 1.0f, 1));
       },

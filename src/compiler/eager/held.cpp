@@ -1,6 +1,7 @@
 #include "compiler/eager/held.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/flat_set.h"
 #include "compiler/layout/view.h"
@@ -37,6 +38,8 @@ std::vector<size_t> held(const NodeRefs& nodes) {
     if (nodes[shared[n]]->use_count() > users[n]) out.push_back(shared[n]);
   return out;
 }
+
+std::atomic<bool> keeps = false;
 
 constexpr double cheap = 4;           // operations an element
 constexpr double costly = 2 * cheap;  // more than any number of them that is cheap
@@ -92,5 +95,8 @@ graph::Values held_values(const NodeRefs& nodes) {
   }
   return out;
 }
+
+void set_keeps_held(bool on) { keeps = on; }
+bool keeps_held() { return keeps; }
 
 }  // namespace weft::compiler

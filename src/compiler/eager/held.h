@@ -10,4 +10,8 @@ namespace weft::compiler {
 /// out: reading a stored copy costs as much. The caller holds graph::structure(), shared.
 graph::Values held_values(const graph::NodeRefs& nodes);
 
+/// Sets whether evaluations store such values (weft/evaluation.h). Default: no.
+void set_keeps_held(bool on);
+bool keeps_held();
+
 }  // namespace weft::compiler

@@ -114,7 +114,7 @@ PendingGraph walk(Pending& pending, FlatSet& wanted, Keep keep) {
   PendingGraph graph;
   graph.outputs = outputs_of(pending.nodes);
   graph.order = graph::reachable(graph.outputs);
-  if (keep == Keep::held) {
+  if (keep == Keep::held && keeps_held()) {
     const size_t asked = pending.nodes.size();
     find_nodes(held_values(graph.order), pending, wanted);
     const graph::Values kept = outputs_of(std::span(pending.nodes).subspan(asked));

@@ -212,8 +212,9 @@ class BuildRecord {
   BuildRecord* outer_;
 };
 
-/// What an evaluation stores besides the values that it was asked for. held: intermediate values that something outside
-/// of their graph refers to, an array mostly, unless they are cheap to compute again. nothing: their nodes stay as they
+/// What an evaluation stores besides the values that it was asked for. held: where that is switched on (eager/held.h),
+/// intermediate values that something outside of their graph refers to, an array mostly, unless they are cheap to
+/// compute again. nothing: their nodes stay as they
 /// are, for a transform that still needs the graph.
 enum class Keep : uint8_t { held, nothing };
 

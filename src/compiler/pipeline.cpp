@@ -44,9 +44,6 @@ using target::Machine;
 bool always(const Machine&, const Policy&) { return true; }
 bool on_gpu(const Machine& machine, const Policy&) { return machine.simt; }
 bool on_gpu_without_clusters(const Machine& machine, const Policy&) { return machine.simt && machine.cluster == 1; }
-bool on_gpu_without_libraries(const Machine& machine, const Policy& policy) {
-  return machine.simt && !(policy.libraries && target::libraries_enabled());
-}
 bool where_launches_queue(const Machine& machine, const Policy&) { return machine.queues_launches(); }
 bool with_memory_budget(const Machine&, const Policy& policy) { return policy.memory_budget != INT64_MAX; }
 
@@ -101,10 +98,10 @@ constexpr Pass table[] = {
      [](Ir ir, const PassContext&) { return gemv(std::move(ir)); }},
     {"dead_code", "fusion counts the readers of each node", on_gpu,
      [](Ir ir, const PassContext&) { return eliminate_dead_code(std::move(ir)); }},
-    {"split_dot", "after split_reduction, which would see its sums; libraries divide products themselves",
-     on_gpu_without_libraries,
+    {"split_dot", "after split_reduction, which would see its sums; libraries divide products themselves", on_gpu,
      [](Ir ir, const PassContext& cx) {
-       return split_dots(std::move(ir), cx.target.machine(), cx.policy.numerics.tf32);
+       const bool libraries = cx.policy.libraries && target::libraries_enabled();
+       return split_dots(std::move(ir), cx.target.machine(), cx.policy.numerics.tf32, libraries);
      }},
     {"split_attention", "clusters share the keys of a head instead where the device has them", on_gpu_without_clusters,
      [](Ir ir, const PassContext&) { return split_attention(std::move(ir)); }},

@@ -127,6 +127,7 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
     making += (c.of_leaf ? c.read + c.stored : c.stored) / c.readers / machine.bandwidth;
     read += c.read;
     (side == 0 ? work.loaded.a : work.loaded.b) = c.read / c.elements;
+    (side == 0 ? work.operations.a : work.operations.b) = c.operations;
   }
   DotTimes out;
   out.stored = products / (generated_share * share) + rest + making;

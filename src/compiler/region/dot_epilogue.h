@@ -46,6 +46,7 @@ struct EpilogueReads {
   bool computable(NodeId id, const std::vector<ix::Expr>& index);
 
  private:
+  bool widened_when_read(const IrNode& n) const;
   bool add(NodeId id, const std::vector<ix::Expr>& index);
   bool adds_with_jumps(NodeId id, const std::vector<ix::Expr>& index);
 };

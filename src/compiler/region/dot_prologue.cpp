@@ -163,4 +163,38 @@ double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk) {
   return sum / static_cast<double>(chunk);
 }
 
+double prologue_operations(const kernel::Epilogue& prologue) {
+  constexpr double conversion = 2;
+  double sum = 0;
+  for (const kernel::EpilogueStep& s : prologue.steps)
+    if (s.kind == kernel::EpilogueStep::Kind::scalar) sum += kernel::info(s.op).flops;
+    else if (s.kind == kernel::EpilogueStep::Kind::cast) sum += conversion;
+  return sum;
+}
+
+Unpacking unpacking(const Ir& ir, NodeId operand) {
+  constexpr size_t most_visited = 64;
+  const int64_t elements = volume(ir[operand].type.shape);
+  std::vector<NodeId> pending{operand}, seen;
+  Unpacking out;
+  bool packed = false;
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
+    if (seen.size() == most_visited) return {};
+    seen.push_back(id);
+    const IrNode& n = ir[id];
+    const bool computed = is_elementwise(n.op) && volume(n.type.shape) == elements;
+    if (computed) out.operations += operations_of(n);
+    if (computed || (is_movement(n.op) && n.op != graph::Op::concat)) {
+      pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
+    } else if (n.op != graph::Op::constant) {
+      out.bytes += bytes(n) / static_cast<double>(elements);
+      packed = packed || (is_integer(n.type.dtype) && volume(n.type.shape) < elements && 8 * bytes(n) >= elements);
+    }
+  }
+  return packed ? out : Unpacking();
+}
+
 }  // namespace weft::compiler

@@ -24,12 +24,13 @@ kernels::GemmWork matmul_work(const DotPlan& plan, bool transposed) {
     return loaded_bytes(p.steps, 16 / d.a.size());
   };
   out.loaded = {loaded(plan.a_prologue, d.a_k), loaded(plan.b_prologue, d.b_k)};
-  if (transposed) std::swap(out.loaded.a, out.loaded.b);
+  out.operations = {prologue_operations(plan.a_prologue.steps), prologue_operations(plan.b_prologue.steps)};
+  if (transposed) std::swap(out.loaded.a, out.loaded.b), std::swap(out.operations.a, out.operations.b);
   for (const int step : e.stored) out.bytes += bytes(e.steps[static_cast<size_t>(step)].dtype);
   for (const kernel::EpilogueOperand& x : e.operands)
     if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
   for (const kernel::EpilogueStep& s : e.steps)
-    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.operations += kernel::info(s.op).flops;
+    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.finish += kernel::info(s.op).flops;
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
+#include "compiler/region/dot_prologue.h"
 #include "compiler/region/matmul_work.h"
 #include "compiler/schedule/splits.h"
 
@@ -29,8 +30,8 @@ Axes shifted(Axes axes, int64_t at) {
 
 class DotSplitter : Rewriter {
  public:
-  DotSplitter(Ir ir, const target::Machine& machine, bool tf32)
-      : Rewriter(std::move(ir)), machine_(machine), tf32_(tf32) {}
+  DotSplitter(Ir ir, const target::Machine& machine, bool tf32, bool libraries)
+      : Rewriter(std::move(ir)), machine_(machine), tf32_(tf32), libraries_(libraries) {}
 
   Ir run() {
     return rewrite([&](NodeId, IrNode node) -> NodeId {
@@ -54,8 +55,11 @@ class DotSplitter : Rewriter {
                   rows = volume(a.shape) / (depth * batches), columns = volume(b.shape) / (depth * batches);
     const auto elements = static_cast<double>(batches * rows * columns),
                size = static_cast<double>(dot.type.dtype.size());
+    const Unpacking left = unpacking(to_, dot.inputs[0]), right = unpacking(to_, dot.inputs[1]);
+    if (libraries_ && left.bytes + right.bytes == 0) return 1;
     const auto seconds = [&](int64_t parts) {
       kernels::GemmWork work{a.dtype, batches * parts, rows, columns, depth / parts};
+      work.loaded = {left.bytes, right.bytes}, work.operations = {left.operations, right.operations};
       work.bytes = parts > 1 ? 4 : size;
       work.b_across = at.axes2.front() + 1 < static_cast<int64_t>(b.shape.size());
       const double sum =
@@ -97,13 +101,13 @@ class DotSplitter : Rewriter {
   }
 
   const target::Machine& machine_;
-  const bool tf32_;
+  const bool tf32_, libraries_;
 };
 
 }  // namespace
 
-Ir split_dots(Ir ir, const target::Machine& machine, bool tf32) {
-  return DotSplitter(std::move(ir), machine, tf32).run();
+Ir split_dots(Ir ir, const target::Machine& machine, bool tf32, bool libraries) {
+  return DotSplitter(std::move(ir), machine, tf32, libraries).run();
 }
 
 }  // namespace weft::compiler

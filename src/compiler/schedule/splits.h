@@ -33,8 +33,8 @@ Ir split_cumulative(Ir ir);
 
 /// Splits the contracted axis of products on tensor cores (`tf32`: of float32 too) whose results have few tiles, as the
 /// weight gradients of narrow layers: parts are products with float32 results, which are then summed. For code that is
-/// generated: libraries divide such products themselves.
-Ir split_dots(Ir ir, const target::Machine& machine, bool tf32);
+/// generated: `libraries` divide such products themselves, but for those of operands that are unpacked.
+Ir split_dots(Ir ir, const target::Machine& machine, bool tf32, bool libraries);
 
 /// Replaces each attention region of one query over many keys by two nodes: splits of the keys (split-KV, flash
 /// decoding) and their combination, weighted by the softmax of their logsumexps. `attrs.integers` holds the kind of

@@ -18,9 +18,8 @@ struct GemmTile {
   bool ping_pong = false;                    // two warpgroups of an SM have a tile each, and multiply in turns
 };
 
-/// Bytes that a thread keeps of each element of A and of B while the K slice before it is multiplied: what the arrays
-/// of computed sides give. 0 for sides that are copied to shared memory.
-struct LoadedBytes {
+/// A number for each operand: 0 for operands that are copied to shared memory as they are.
+struct OfComputed {
   double a = 0, b = 0;
 };
 
@@ -32,8 +31,9 @@ struct GemmWork {
   bool along_depth = false;  // lines of both operands run along the contracted axis, as warpgroups want float32
   bool b_across = false;     // lines of B run along the columns: tiles of it are copied as whole lines of 128 bytes
   double bytes = 2;          // that an element's epilogue reads and stores
-  double operations = 0;     // of an element's epilogue
-  LoadedBytes loaded = {};
+  double finish = 0;         // operations of an element's epilogue
+  OfComputed loaded = {};      // bytes that a thread keeps of each element while the K slice before it is multiplied
+  OfComputed operations = {};  // that make an element
   int64_t rows_of_tiles = 1;  // divides the rows of a tile
 };
 

@@ -300,6 +300,12 @@ static u32 __byte_perm(u32 a, u32 b, u32 bytes) {
   for (u32 k = 0; k < 4; ++k) r |= static_cast<u32>(both >> 8 * (bytes >> 4 * k & 7) & 0xff) << 8 * k;
   return r;
 }
+static u32 __funnelshift_lc(u32 low, u32 high, u32 n) {
+  return static_cast<u32>((u64{high} << 32 | low) << std::min(n, 32u) >> 32);
+}
+static u32 __funnelshift_rc(u32 low, u32 high, u32 n) {
+  return static_cast<u32>((u64{high} << 32 | low) >> std::min(n, 32u));
+}
 static u32 __umulhi(u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); }
 static u64 __umul64hi(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
 template <class T>

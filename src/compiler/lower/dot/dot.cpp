@@ -117,7 +117,8 @@ static int64_t divisor_of(Value v) {
 }
 
 /// Loads a tile of array `k` of a prologue in its compute dtype. A tile that is more than one long on an axis along
-/// which the array jumps is gathered, unless it begins at a multiple of its length and jumps nowhere within.
+/// which the array jumps is gathered, unless it jumps nowhere within. On a GPU, one that begins at a whole period is
+/// loaded with an axis for periods and one for what lies in a period.
 Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto& [row, depth, dims, axes, limits] = piece;
   const kernel::EpilogueOperand& x = side.prologue.steps.operands[k];
@@ -136,8 +137,15 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     const int64_t period = jump(a).period, n = length(a);
     return period == 0 || n == 1 || (period % n == 0 && begins_at(a, n));
   };
+  // Where it does not, and both periods and what lies in one take memory, the rest of the last one may not exist.
+  const auto ends_with_period = [&](Along a) {
+    const kernel::Jump j = jump(a);
+    const Value limit = limits[static_cast<size_t>(std::find(piece.axes.begin(), piece.axes.end(), a) -
+                                                   piece.axes.begin())];
+    return limit == no_value || stride(a) == 0 || j.period * stride(a) + j.by == 0 || divisor_of(limit) % j.period == 0;
+  };
   Value at = side.bases[k];
-  bool gathers = false;
+  bool gathers = false, all_whole = true;
   for (const Along a : {Along::row, Along::depth}) {
     const kernel::Jump j = jump(a);
     if (whole(a)) {
@@ -151,12 +159,18 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
       if (!whole(a)) at = b_.add(at, jumped(first(a), j));
     } else {
       gathers = true;
+      all_whole = all_whole && whole(a) && length(a) % j.period == 0 && ends_with_period(a);
     }
   }
   if (!gathers) {
     std::vector<int64_t> strides;
     for (const Along axis : axes) strides.push_back(stride(axis));
     return load_view(ref, at, dims, strides, limits);
+  }
+  if (cx_.target.machine().simt && all_whole) {
+    std::vector<AxisLayout> lies;
+    for (const Along a : axes) lies.push_back({stride(a), within(a) ? kernel::Jump() : jump(a)});
+    return load_periods(ref, at, piece, lies);
   }
   const std::optional<size_t> shared = cx_.target.machine().simt ? std::nullopt : shared_line(piece, x);
   if (shared && whole(axes[*shared])) return load_shared(ref, at, piece, *shared, jump(axes[*shared]));
@@ -175,6 +189,30 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   }
   const Value loaded = b_.gather(ref, index, mask);
   return b_.cast(loaded, compute_dtype(b_.type(loaded).dtype));
+}
+
+/// Loads a tile that begins at whole periods of the axes that jump. Such an axis becomes two: its periods, and the
+/// elements of one. Where either has stride 0, what it shares is loaded once.
+Value DotLowering::load_periods(kernel::Ref ref, Value at, const Piece& piece, const std::vector<AxisLayout>& lies) {
+  std::vector<int64_t> dims, strides;
+  std::vector<Value> limits;
+  const auto append = [&](int64_t extent, int64_t stride, Value limit) {
+    dims.push_back(extent), strides.push_back(stride), limits.push_back(limit);
+  };
+  for (size_t axis = 0; axis < piece.dims.size(); ++axis) {
+    const auto& [stride, jump] = lies[axis];
+    const Value limit = piece.limits[axis];
+    if (jump.period == 0) {
+      append(piece.dims[axis], stride, limit);
+      continue;
+    }
+    // Of the period that it ends in, the rest is loaded as well.
+    const Value up = limit == no_value ? limit : b_.add(limit, b_.index(jump.period - 1));
+    append(piece.dims[axis] / jump.period, jump.period * stride + jump.by,
+           limit == no_value ? limit : b_.scalar(ScalarOp::floordiv, {up, b_.index(jump.period)}));
+    append(jump.period, stride, no_value);
+  }
+  return b_.reshape(load_view(ref, at, dims, strides, limits), piece.dims);
 }
 
 /// Returns what a jump adds at an index, or at a tile of indices.

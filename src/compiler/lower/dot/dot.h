@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/lower/emit.h"
+#include "compiler/region/jumping.h"
 #include "kernel/language/trace.h"
 #include "kernels/gemm/cpu.h"
 
@@ -64,6 +65,8 @@ class DotLowering {
   kernel::Value load_source(const Side& side, size_t k, const Piece& piece);
   kernel::Value load_shared(kernel::Ref ref, kernel::Value at, const Piece& piece, size_t line,
                             const kernel::Jump& jump);
+  kernel::Value load_periods(kernel::Ref ref, kernel::Value at, const Piece& piece,
+                             const std::vector<AxisLayout>& lies);
   kernel::Value jumped(kernel::Value index, const kernel::Jump& jump);
   kernel::Value load_view(kernel::Ref ref, kernel::Value at, const std::vector<int64_t>& dims,
                           const std::vector<int64_t>& strides, const std::vector<kernel::Value>& limits);

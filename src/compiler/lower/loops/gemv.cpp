@@ -2,6 +2,7 @@
 // once for all of them, and enough loads are in flight to keep memory busy. A program is one warp, so no thread waits
 // for another warp's part of a sum.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "compiler/lower/loops/rows.h"
@@ -56,6 +57,19 @@ size_t RowLowering::gemvs() const {
   return static_cast<size_t>(std::count_if(statements_.begin(), statements_.end(), [&](const Statement& s) {
     return cx_.ir[s.root.node].gemv && !is_same_for_all(s);
   }));
+}
+
+/// Returns the arrays that the rows of the matrices are made from: several where their elements are unpacked.
+size_t RowLowering::matrix_arrays() {
+  std::set<NodeId> arrays;
+  for (const Statement& statement : statements_)
+    if (cx_.ir[statement.root.node].gemv && !is_same_for_all(statement))
+      emit_.walk(cx_.ir[cx_.ir[statement.root.node].inputs[0]].inputs[1], statement.operand,
+                 [&](NodeId node, const std::vector<ix::Expr>&) {
+                   if (emit_.is_memory(node)) arrays.insert(node);
+                   return true;
+                 });
+  return std::max<size_t>(1, arrays.size());
 }
 
 /// Begins to load a tile of every row of the matrix. Returns a scope with the loaded values for each row.
@@ -152,7 +166,7 @@ void RowLowering::gemv_rows() {
   for (NodeId node : group_.reads) emit_.param(node, false);
   // The matrix is loaded first, since no earlier kernel writes it: `unroll` tiles of each row. The first of them have
   // arrived when the vector has.
-  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * gemvs())),
+  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * std::max(gemvs(), matrix_arrays()))),
                 step = unroll * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;

@@ -134,6 +134,7 @@ class RowLowering {
   std::vector<kernel::Value> gemv_step(kernel::Value at, kernel::Value limit, const std::vector<kernel::Value>& rows,
                                        std::vector<kernel::Value> sums, Scopes tiles, Emitter::Scope row = {});
   size_t gemvs() const;
+  size_t matrix_arrays();
   void gemv_rows();
 
   // lower/loops/rows_cluster.cpp: a row shared by the blocks of a cluster

@@ -8,6 +8,8 @@ int Layout::registers() const {
   if (held == Held::fragments) return static_cast<int>(row_fragments() * column_fragments() * 4);
   if (held == Held::rows) return static_cast<int>(row_fragments() * 2);
   if (held == Held::columns) return static_cast<int>(column_fragments() * 2);
+  if (held == Held::chunks) return static_cast<int>(size * each / threads);
+  if (held == Held::lanes) return vec;
   if (repeated()) return 1;
   const int64_t per_iteration = static_cast<int64_t>(threads) * vec;
   return static_cast<int>((size + per_iteration - 1) / per_iteration) * vec;
@@ -48,6 +50,8 @@ std::string Layout::owner(const std::string& r) const {
     return column_warps > 1 ? fmt::format("t % {} == 0 && (t & 3) == 0", 32 * column_warps) : "(t & 3) == 0";
   if (held == Held::columns)
     return row_warps > 1 ? fmt::format("t < {} && (t & 28) == 0", 32 * column_warps) : "(t & 28) == 0";
+  if (held == Held::chunks) return fmt::format("({} * {} + t) % {} == 0", r, threads, each);
+  if (held == Held::lanes) return fmt::format("t * {} + {} < {}", vec, r, size);
   if (repeated()) return fmt::format("t < {}", size);
   return ragged() ? fmt::format("{} < {}", element(r), size) : "";
 }
@@ -60,6 +64,8 @@ std::string Layout::element(const std::string& r) const {
   if (held == Held::fragments) return fmt::format("({} * {} + {})", row(r), columns, column(r));
   if (held == Held::rows) return row(r);
   if (held == Held::columns) return column(r);
+  if (held == Held::chunks) return fmt::format("(({} * {} + t) / {})", r, threads, each);
+  if (held == Held::lanes) return fmt::format("((t * {} + {}) % {})", vec, r, size);
   if (register_tiles) return "(" + r + ")";
   if (repeated())
     return size == 1                  ? "0"
@@ -97,6 +103,23 @@ Layout rows_of(const Layout& fragments) {
 Layout columns_of(const Layout& fragments) {
   Layout out = fragments;
   out.held = Held::columns, out.size = fragments.columns, out.rows = 0;
+  return out;
+}
+
+std::optional<Layout> repeated_elements(const Layout& flat, int64_t size, int64_t times) {
+  if (!flat.flat() || flat.register_tiles || flat.ragged() || flat.repeated()) return {};
+  if (times < flat.vec && flat.vec % times == 0) return Layout{size, flat.threads, static_cast<int>(flat.vec / times)};
+  if (times % flat.vec != 0) return {};
+  Layout out{size, flat.threads, 1};
+  out.held = Held::chunks, out.each = times / flat.vec;
+  return out;
+}
+
+std::optional<Layout> repeated_tile(const Layout& flat, int64_t size) {
+  const int64_t chunks = static_cast<int64_t>(flat.threads) * flat.vec;
+  if (!flat.flat() || flat.register_tiles || flat.ragged() || flat.repeated() || chunks % size != 0) return {};
+  Layout out{size, flat.threads, flat.vec};
+  out.held = Held::lanes;
   return out;
 }
 

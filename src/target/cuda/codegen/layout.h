@@ -1,13 +1,15 @@
 #pragma once
 // How the elements of a tile are distributed over the threads of a program.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace weft::target::cuda {
 
 /// What a thread holds of a tile: chunks of its elements in their order; fragments of accumulators, as mma.sync makes
-/// them; or what belongs to the rows, or to the columns, of such fragments.
-enum class Held : uint8_t { flat, fragments, rows, columns };
+/// them; what belongs to the rows, or to the columns, of such fragments; or what a wider flat tile repeats: what belongs
+/// to its chunks, or to the lanes of its chunks.
+enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes };
 
 /// Flat: element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile
 /// with fewer elements than threads is held several times: thread t holds element t mod size.
@@ -16,6 +18,10 @@ enum class Held : uint8_t { flat, fragments, rows, columns };
 /// a fragment a lane holds four elements: those of row lane / 4 and of the row 8 further, columns 2 (lane % 4) and the
 /// next one. A tile [rows] or [columns] is held by every thread whose fragments have such rows or columns. The rows of
 /// a warp follow each other; interleaved, as warpgroups multiply, 16 rows of each warp in turn do.
+///
+/// Chunks: a wider flat tile repeats each element in `each` of its chunks that follow each other, and a thread holds one
+/// for each of its chunks. Lanes: a wider flat tile repeats the whole tile, and a thread holds the `vec` elements that
+/// all of its chunks have.
 struct Layout {
   int64_t size = 1;
   int threads = 32;
@@ -26,6 +32,7 @@ struct Layout {
   int64_t rows = 0, columns = 0;  // of the tile of fragments; 0 where they do not matter
   int row_warps = 1, column_warps = 1;
   bool interleaved = false;
+  int64_t each = 0;  // of what belongs to chunks: those that share an element
   int registers() const;
   bool flat() const { return held == Held::flat; }
   bool repeated() const { return flat() && size < threads; }
@@ -61,5 +68,11 @@ Layout make_layout(int64_t size, int threads, int vec);
 Layout fragments_of(int64_t rows, int64_t columns, int row_warps, int column_warps, bool interleaved = false);
 Layout rows_of(const Layout& fragments);
 Layout columns_of(const Layout& fragments);
+
+/// Return how the threads hold a tile of `size` elements that a flat tile repeats, so that each thread has what its
+/// chunks need: each element in `times` elements that follow each other, or the tile as a whole. Nothing where a chunk
+/// would need elements of several threads.
+std::optional<Layout> repeated_elements(const Layout& flat, int64_t size, int64_t times);
+std::optional<Layout> repeated_tile(const Layout& flat, int64_t size);
 
 }  // namespace weft::target::cuda

@@ -303,6 +303,10 @@ class Renderer {
   int stages_of(const Inst& loop, const Ring& ring);
   void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
+  // products/repeat_in_chunks.cpp
+  std::optional<Layout> layout_to_repeat(const Inst& broadcast) const;
+  void repeat_in_chunks(const Uses& uses);
+  bool repeat(const Inst& broadcast);
   void note(const Inst& dot, const std::string& text);
   // products/share_operands.cpp
   bool are_products(const Uses& uses, Value v) const;

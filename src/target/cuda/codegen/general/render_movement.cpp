@@ -50,6 +50,8 @@ void Renderer::rearrange(const Inst& inst, const Strided& source) {
     return;
   }
   if (source.in_order() && type(from).size() == inst.type.size()) return alias(result, from);
+  if (names_[static_cast<size_t>(from)].starts_with("arange:"))
+    return each_element(result, fmt::format("({})({})", type_name(inst.type.dtype), source.text("e")));
   const std::string space = exchange(inst.type.dtype, type(from).size());
   sync();
   put(from, space);

@@ -146,6 +146,7 @@ void Renderer::choose_layouts() {
   find_divisors(kernel_.body);
   choose_warps(uses);
   spread_layouts(uses);
+  repeat_in_chunks(uses);
   find_sources(uses);
   for (const auto& [result, product] : products_)
     if (product.sum) sums_[product.sum->results[0]] = result;

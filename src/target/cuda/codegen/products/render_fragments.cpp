@@ -13,6 +13,7 @@ using kernel::Type;
 
 /// Renders a broadcast. Rows and columns of the same fragments need no exchange.
 bool Renderer::spread_in_fragments(const Inst& i) {
+  if (repeat(i)) return true;
   const Value from = i.args[0], result = i.results[0];
   if (type(from).rank() == 0 || splat_[static_cast<size_t>(from)] || !held_.contains(result)) return spread(i), true;
   const Layout &s = layout_of(from), to = layout_of(result);

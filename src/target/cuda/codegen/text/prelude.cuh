@@ -107,13 +107,15 @@ FN T smodulo(T a, T b) {
   T r = (T)(a % b);
   return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r;
 }
-// Shifts by the width or more leave nothing but the sign.
+// Shifts by the width or more leave nothing but the sign. A funnel shift is an instruction whose count ends at 32.
 template <class T, class U>
 FN T shiftleft(T a, T n) {
+  if constexpr (sizeof(T) == 4) return (T)__funnelshift_lc(0u, (u32)a, (u32)n);
   return (U)n < sizeof(T) * 8 ? (T)((u64)(U)a << (u32)(U)n) : (T)0;
 }
 template <class T, class U>
 FN T shiftright(T a, T n) {
+  if constexpr (sizeof(T) == 4 && (T)-1 > (T)0) return (T)__funnelshift_rc((u32)a, 0u, (u32)n);
   return (U)n < sizeof(T) * 8 ? (T)(a >> (int)n) : (T)(a < (T)0 ? (T)-1 : (T)0);
 }
 FN u8 upperhalf(u8 a, u8 b) { return (u8)(((u32)a * b) >> 8); }

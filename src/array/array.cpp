@@ -16,11 +16,7 @@ namespace {
 
 graph::Value literal(Number value, Dtype from, Dtype dtype) {
   if (is_complex(dtype)) return graph::cast(literal(value, from, real_of(dtype)), dtype);
-  graph::Attrs attrs;
-  attrs.dtype = dtype;
-  attrs.number = kernel::reference_cast(value, from, dtype);
-  attrs.literal = true;
-  return graph::make(graph::Op::constant, {}, std::move(attrs));
+  return graph::literal(dtype, kernel::reference_cast(value, from, dtype));
 }
 
 void require_sizes(const Shape& shape) {

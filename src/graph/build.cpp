@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -43,15 +44,59 @@ Attrs shape_attrs(const Shape& shape) {
   return attrs;
 }
 
-/// Returns attributes that are a shape alone. A thread's last ones are shared without being made anew: broadcasts and
-/// reshapes are many of the nodes that eager code makes.
+/// Attributes that a thread made last, by a hash of what they are made of. Eager code makes nodes like its last ones,
+/// whose attributes are then found without being made anew.
+class RecentAttrs {
+ public:
+  /// Returns those in the slot of `hash` if `same` says that they are the ones, else what `make` makes.
+  template <class Same, class Make>
+  SharedAttrs get(size_t hash, const Same& same, const Make& make) {
+    SharedAttrs& slot = slots_[hash % slots_.size()];
+    if (!same(*slot)) slot = make();
+    return slot;
+  }
+
+ private:
+  std::array<SharedAttrs, 64> slots_;
+};
+
+/// Returns attributes that are a shape alone: broadcasts and reshapes are many of the nodes that eager code makes.
 SharedAttrs only_shape(const Shape& shape) {
-  thread_local std::array<SharedAttrs, 64> recent;
+  thread_local RecentAttrs recent;
   size_t at = shape.size();
   for (const Dim& d : shape) at = at * 31 + static_cast<size_t>(d.bound());
-  SharedAttrs& slot = recent[at % recent.size()];
-  if (slot->shape != shape) slot = shape_attrs(shape);
-  return slot;
+  return recent.get(
+      at, [&](const Attrs& a) { return a.shape == shape; }, [&] { return shape_attrs(shape); });
+}
+
+/// Returns the attributes of a reduction.
+SharedAttrs only_reduction(kernel::Reducer reducer, const std::vector<int64_t>& axes) {
+  thread_local RecentAttrs recent;
+  size_t at = static_cast<size_t>(reducer) * 31 + axes.size();
+  for (const int64_t axis : axes) at = at * 31 + static_cast<size_t>(axis);
+  return recent.get(
+      at, [&](const Attrs& a) { return a.reducer == reducer && a.axes == axes; },
+      [&] {
+        Attrs attrs;
+        attrs.axes = axes;
+        attrs.reducer = reducer;
+        return attrs;
+      });
+}
+
+/// Returns the attributes of a constant; `literal`: written by a user.
+SharedAttrs only_number(Dtype dtype, const Number& number, bool literal) {
+  thread_local RecentAttrs recent;
+  const size_t at = std::hash<double>()(number.real()) * 31 + static_cast<size_t>(dtype.val()) * 2 + (literal ? 1 : 0);
+  return recent.get(
+      at, [&](const Attrs& a) { return a.dtype == dtype && a.number == number && a.literal == literal; },
+      [&] {
+        Attrs attrs;
+        attrs.dtype = dtype;
+        attrs.number = number;
+        attrs.literal = literal;
+        return attrs;
+      });
 }
 
 bool identity_order(const std::vector<int64_t>& axes) {
@@ -182,11 +227,9 @@ Value data(const Type& type, Storage storage) {
 }
 
 Value constant(Dtype dtype, Number number) {
-  Attrs attrs;
-  attrs.dtype = dtype;
-  attrs.number = number_as(number, dtype);
-  return make(Op::constant, {}, std::move(attrs));
+  return make(Op::constant, {}, only_number(dtype, number_as(number, dtype), false));
 }
+Value literal(Dtype dtype, Number number) { return make(Op::constant, {}, only_number(dtype, number, true)); }
 
 Value full(const Shape& shape, Dtype dtype, Number number) { return broadcast(constant(dtype, number), shape); }
 Value full_like(const Value& v, double number) { return full(v.shape(), v.dtype(), Number::of_real(number)); }
@@ -386,16 +429,16 @@ Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::
 // ---- reductions ----
 
 Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
-  return reduce_state(reducer, {v}, std::move(axes), keep_dims)[0];
+  axes = ascending("reduce", std::move(axes), v.type().rank());
+  if (axes.empty()) return v;
+  const Value reduced = make(Op::reduce, {v}, only_reduction(reducer, axes));
+  return keep_dims ? expand_dims(reduced, axes) : reduced;
 }
 
 Values reduce_state(kernel::Reducer reducer, const Values& components, std::vector<int64_t> axes, bool keep_dims) {
   axes = ascending("reduce", std::move(axes), components.at(0).type().rank());
   if (axes.empty()) return components;
-  Attrs attrs;
-  attrs.axes = axes;
-  attrs.reducer = reducer;
-  Values reduced = make_all(Op::reduce, components, std::move(attrs));
+  Values reduced = make_all(Op::reduce, components, only_reduction(reducer, axes));
   for (Value& v : reduced)
     if (keep_dims) v = expand_dims(v, axes);
   return reduced;

@@ -14,6 +14,8 @@ Value make(Op op, Values inputs, SharedAttrs attrs = {});  // the only output
 Value parameter(const Type& type, int64_t slot = -1);
 Value data(const Type& type, Storage storage);  // a leaf with storage
 Value constant(Dtype dtype, Number number);     // rank 0
+/// The same of a number that a user wrote, which has the dtype already (Attrs::literal).
+Value literal(Dtype dtype, Number number);
 Value full(const Shape& shape, Dtype dtype, Number number);
 Value full_like(const Value& v, double number);
 Value zeros_like(const Value& v);

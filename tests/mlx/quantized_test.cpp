@@ -223,6 +223,33 @@ TEST_CASE("a product unpacks weights as it reads them: no matrix of their number
     }
 }
 
+// A GPU multiplies one row, a few, and many by kernels of three kinds, each of which unpacks the matrix as it loads it.
+TEST_CASE("quantised products of any number of rows agree with those of the numbers that codes stand for") {
+  const auto both = [](const Arrays& q, const array& x, const std::string& mode, int bits, bool transpose) {
+    const array numbers = astype(dequantized(q, mode, none, bits), float32), wide = astype(x, float32),
+                got = astype(times(x, q, mode, transpose, none, bits), float32),
+                expected = matmul(wide, transpose ? swapaxes(numbers, -1, -2) : numbers);
+    return std::pair(max(abs(got - expected)).item<float>(), max(abs(expected)).item<float>());
+  };
+  for (const auto& [mode, bits] :
+       {std::pair{"affine", 2}, {"affine", 3}, {"affine", 4}, {"affine", 6}, {"affine", 8}, {"mxfp4", 4}, {"nvfp4", 4}})
+    for (const Dtype t : {bfloat16, float32})
+      for (const int64_t rows : {1, 2, 4, 5, 70})
+        for (const bool transpose : {true, false}) {
+          CAPTURE(mode);
+          CAPTURE(bits);
+          CAPTURE(std::string(dtype_name(t)));
+          CAPTURE(rows);
+          CAPTURE(transpose);
+          constexpr int64_t n = 192, k = 320;  // k is no whole number of 128, n none of 256
+          const Arrays q =
+              quantize(astype(random::normal({transpose ? n : k, transpose ? k : n}), t), none, bits, mode);
+          const array x = astype(random::normal({rows, k}), t);
+          const auto [error, largest] = both(q, x, mode, bits, transpose);
+          CHECK(error <= (t == bfloat16 ? 0x1p-6f : 0x1p-10f) * largest);
+        }
+}
+
 TEST_CASE("quantised matrices: mistakes name the operation, what there is, and what fits") {
   const array w = zeros({4, 128}), x = zeros({2, 128});
   const Arrays q = quantize(w);

@@ -407,11 +407,16 @@ std::vector<GroupId> Grouper::sibling_candidates(NodeId node) const {
   return candidates;
 }
 
+/// Returns whether a group has a GEMV of the matrix of the GEMV `node`, of another vector.
+bool Grouper::multiplies_matrix_of(const Group& group, NodeId node) const {
+  const auto matrix = [&](NodeId sum) { return ir_[ir_[sum].inputs[0]].inputs[1]; };
+  return std::any_of(group.roots.begin(), group.roots.end(),
+                     [&](const Root& r) { return ir_[r.node].gemv && matrix(r.node) == matrix(node); });
+}
+
 /// Joins the root to a group over the same domain that reads some of the same arrays. Returns whether one was found.
 bool Grouper::join_sibling(NodeId node) {
   const IrNode& n = ir_[node];
-  if (n.gemv)
-    return false;  // GEMVs of one vector with several matrices are segments of one launch, whatever their row counts
   std::vector<GroupId> candidates = sibling_candidates(node);
   if (candidates.empty()) return false;
   const SortedSet<NodeId> reads = sources(node);
@@ -419,6 +424,8 @@ bool Grouper::join_sibling(NodeId node) {
   for (GroupId g : candidates) {
     Work& work = *groups_[g];
     if (phase_of(work) != n.phase) continue;
+    // GEMVs of one vector with several matrices are segments of one launch, whatever their row counts.
+    if (n.gemv && !multiplies_matrix_of(work.group, node)) continue;
     bool shares = volume(n.type.shape) == 1 && n.op != Op::reduce;
     shares = shares || std::any_of(reads.begin(), reads.end(), [&](NodeId id) {
                return work.requests.contains(id) && volume(ir_[id].type.shape) > 1;

@@ -106,6 +106,7 @@ class Grouper {
   bool overwrites_early(GroupId g, const std::vector<GroupId>& readers) const;
   bool reads_overwritten(const Group& group) const;
   bool join_consumer(NodeId node);
+  bool multiplies_matrix_of(const Group& group, NodeId node) const;
   bool join_sibling(NodeId node);
   bool join_reduction_reader(NodeId node);
   std::vector<NodeId> components_with(NodeId node) const;

@@ -183,7 +183,7 @@ bool EpilogueReads::adds_with_jumps(NodeId id, const std::vector<Expr>& index) {
 /// Returns whether a small value of a prologue is a conversion of what lies in memory in fewer bytes: the scales of
 /// groups, which are converted as they are read.
 bool EpilogueReads::widened_when_read(const IrNode& n) const {
-  return jumps && n.op == Op::cast && in_memory(ir, roots, n.inputs[0]) &&
+  return jumps && n.op == Op::cast && volume(n.type.shape) < full && in_memory(ir, roots, n.inputs[0]) &&
          ir[n.inputs[0]].type.dtype.size() < n.type.dtype.size();
 }
 
@@ -198,7 +198,8 @@ bool EpilogueReads::computable(NodeId id, const std::vector<Expr>& index) {
     return !access.valid && computable(access.node, access.index);
   }
   if (!is_elementwise(n.op) || n.op == Op::bitcast) return false;
-  if (volume(n.type.shape) < full && !widened_when_read(n)) {
+  if (widened_when_read(n)) return computable(n.inputs[0], index);  // once for the elements that share it
+  if (volume(n.type.shape) < full) {
     made.push_back(id);
     return add(id, index);
   }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "compiler/ir/unpacking.h"
 #include "compiler/region/dot_epilogue.h"
 #include "compiler/region/dot_plan.h"
-#include "graph/table.h"
 
 namespace weft::compiler {
 
@@ -17,20 +17,6 @@ namespace {
 /// save (Grouper::region_of). Elements that share integers are unpacked by more, since their matrix is to lie in memory
 /// nowhere.
 constexpr double most_operations = 16, most_to_unpack = 32;
-
-double bytes(const IrNode& n) {
-  return static_cast<double>(volume(n.type.shape)) * static_cast<double>(n.type.dtype.size());
-}
-
-/// Returns the operations of an operator that is an instruction or a conversion; too many for one that is expanded.
-double operations_of(const IrNode& n) {
-  constexpr double conversion = 2;
-  if (n.op == graph::Op::cast) return conversion;
-  const int scalar = graph::row(n.op).scalar;
-  if (scalar < 0) return 0;
-  const kernel::ScalarInfo& info = kernel::info(static_cast<kernel::ScalarOp>(scalar));
-  return info.basic ? info.flops : most_operations + 1;
-}
 
 bool lists(const std::vector<int64_t>& list, int64_t axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
@@ -114,7 +100,7 @@ std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId 
   EpilogueReads reads{ir, cx.strides, cx.roots, index, vars, volume(n.type.shape), true};
   if (!reads.computable(operand, vars)) return {};
   ComputedOperand out;
-  for (const auto& [id, at] : reads.computed) out.operations += operations_of(ir[id]);
+  for (const auto& [id, at] : reads.computed) out.operations += operations_of(ir[id], most_operations + 1);
   for (const NodeId id : reads.nodes) out.read += bytes(ir[id]);
   out.elements = static_cast<double>(volume(n.type.shape)), out.stored = bytes(n);
   out.readers = static_cast<double>(cx.users[base].size());
@@ -154,6 +140,7 @@ double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk) {
   const bool by_depth = both == prologue.operands.end() || both->n == 1 || (both->n == 0 && both->n_jump.by == 1);
   double sum = 0;
   for (const kernel::EpilogueOperand& x : prologue.operands) {
+    if (by_depth ? !x.has_m() : !x.has_n()) continue;  // what all chunks of a thread share
     const int64_t step = by_depth ? x.n : x.m;
     const kernel::Jump& jump = by_depth ? x.n_jump : x.m_jump;
     // Of a chunk: every element, one for each period, or one. Loads of less than a register fill one.
@@ -170,31 +157,6 @@ double prologue_operations(const kernel::Epilogue& prologue) {
     if (s.kind == kernel::EpilogueStep::Kind::scalar) sum += kernel::info(s.op).flops;
     else if (s.kind == kernel::EpilogueStep::Kind::cast) sum += conversion;
   return sum;
-}
-
-Unpacking unpacking(const Ir& ir, NodeId operand) {
-  constexpr size_t most_visited = 64;
-  const int64_t elements = volume(ir[operand].type.shape);
-  std::vector<NodeId> pending{operand}, seen;
-  Unpacking out;
-  bool packed = false;
-  while (!pending.empty()) {
-    const NodeId id = pending.back();
-    pending.pop_back();
-    if (std::find(seen.begin(), seen.end(), id) != seen.end()) continue;
-    if (seen.size() == most_visited) return {};
-    seen.push_back(id);
-    const IrNode& n = ir[id];
-    const bool computed = is_elementwise(n.op) && volume(n.type.shape) == elements;
-    if (computed) out.operations += operations_of(n);
-    if (computed || (is_movement(n.op) && n.op != graph::Op::concat)) {
-      pending.insert(pending.end(), n.inputs.begin(), n.inputs.end());
-    } else if (n.op != graph::Op::constant) {
-      out.bytes += bytes(n) / static_cast<double>(elements);
-      packed = packed || (is_integer(n.type.dtype) && volume(n.type.shape) < elements && 8 * bytes(n) >= elements);
-    }
-  }
-  return packed ? out : Unpacking();
 }
 
 }  // namespace weft::compiler

@@ -34,11 +34,4 @@ double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk);
 /// Returns the basic operations of a prologue for each element.
 double prologue_operations(const kernel::Epilogue& prologue);
 
-/// What computing an operand takes, as far as that is known before values are grouped: nothing unless several of its
-/// elements share an integer.
-struct Unpacking {
-  double operations = 0, bytes = 0;  // for each element
-};
-Unpacking unpacking(const Ir& ir, NodeId operand);
-
 }  // namespace weft::compiler

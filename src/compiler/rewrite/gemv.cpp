@@ -7,6 +7,7 @@
 
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
+#include "compiler/ir/unpacking.h"
 
 namespace weft::compiler {
 
@@ -40,16 +41,42 @@ struct OneRow {
   bool left = false, right = false;
 };
 
-OneRow one_row(const Ir& ir, const IrNode& dot) {
-  if (dot.op != Op::dot || !dot.attrs->batch.empty()) return {};
+/// Returns whether a dot without batch axes multiplies floats of known extents, enough of them for each result.
+bool is_gemv_like(const Ir& ir, const IrNode& dot) {
+  if (!dot.attrs->batch.empty()) return false;
   const graph::Type &a = ir[dot.inputs[0]].type, &b = ir[dot.inputs[1]].type;
   const auto is_static = [](const Shape& shape) {
     return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static() && d.bound() > 0; });
   };
-  const bool fits = is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) &&
-                    is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
-  return {fits && extent(a.shape, free_axes(a.shape, dot.attrs->axes)) == 1,
-          fits && extent(b.shape, free_axes(b.shape, dot.attrs->axes2)) == 1};
+  return is_float(dot.type.dtype) && is_float(a.dtype) && is_float(b.dtype) && is_static(a.shape) &&
+         is_static(b.shape) && extent(a.shape, dot.attrs->axes) >= least_depth;
+}
+
+OneRow one_row(const Ir& ir, const IrNode& dot) {
+  if (dot.op != Op::dot || !is_gemv_like(ir, dot)) return {};
+  const Shape &a = ir[dot.inputs[0]].type.shape, &b = ir[dot.inputs[1]].type.shape;
+  return {extent(a, free_axes(a, dot.attrs->axes)) == 1, extent(b, free_axes(b, dot.attrs->axes2)) == 1};
+}
+
+/// A dot of several vectors with a matrix that is unpacked: they share what unpacks it, which takes longer than to
+/// multiply it.
+struct SeveralVectors {
+  int64_t count = 0;  // 0: the dot is none
+  bool left = false;  // the rows are the left operand
+};
+
+SeveralVectors several_vectors(const Ir& ir, const IrNode& dot) {
+  constexpr int64_t most = 4;  // more are multiplied by tensor cores
+  if (dot.op != Op::dot || !is_gemv_like(ir, dot)) return {};
+  for (const bool left : {true, false}) {
+    const NodeId rows = dot.inputs[left ? 0 : 1], matrix = dot.inputs[left ? 1 : 0];
+    const Shape& shape = ir[rows].type.shape;
+    const int64_t count = extent(shape, free_axes(shape, left ? dot.attrs->axes : dot.attrs->axes2));
+    if (count > 1 && count <= most && volume(ir[matrix].type.shape) > 16 * volume(shape) &&
+        unpacking(ir, matrix).operations > 0)
+      return {count, left};
+  }
+  return {};
 }
 
 class GemvRewriter : Rewriter {
@@ -225,10 +252,57 @@ class GemvRewriter : Rewriter {
     return normed(row, rows, whole);
   }
 
+  /// Returns what a matrix that is unpacked in float32 is before it is rounded to fewer bits for a product.
+  NodeId unrounded(NodeId matrix) {
+    if (unpacking(to_, matrix).operations == 0) return matrix;
+    const IrNode& n = to_[matrix];
+    if (n.op == Op::cast && is_low_float(n.type.dtype) && to_[n.inputs[0]].type.dtype == float32) return n.inputs[0];
+    if (n.op != Op::permute && n.op != Op::reshape) return matrix;
+    IrNode moved = n;
+    moved.inputs[0] = unrounded(n.inputs[0]);
+    if (moved.inputs[0] == n.inputs[0]) return matrix;
+    moved.type.dtype = to_[moved.inputs[0]].type.dtype;
+    return add(std::move(moved));
+  }
+
+  /// Replaces such a dot by a GEMV for each vector, which one kernel computes, and joins their results.
+  NodeId rows_of(const IrNode& dot, const SeveralVectors& several) {
+    const graph::Type result = dot.type;
+    const Dtype wide = result.dtype == float64 ? float64 : float32;
+    const NodeId rows = dot.inputs[several.left ? 0 : 1], matrix = dot.inputs[several.left ? 1 : 0];
+    const auto &axes = several.left ? dot.attrs->axes : dot.attrs->axes2,
+               &matrix_axes = several.left ? dot.attrs->axes2 : dot.attrs->axes;
+    const NodeId m = cast(permuted(unrounded(matrix), matrix_axes), wide), all = permuted(rows, axes);
+    const Shape whole = to_[m].type.shape;
+    const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
+    const Shape suffix(whole.end() - depth, whole.end()), sums(whole.begin(), whole.end() - depth);
+    const int64_t length = volume(suffix), results = volume(sums);
+    const NodeId table = shaped(Op::reshape, all, {Dim(several.count), Dim(length)});
+    std::vector<NodeId> parts;
+    for (int64_t row = 0; row < several.count; ++row) {
+      IrNode one = made(Op::slice, {table}, {Dim(1), Dim(length)}, to_[table].type.dtype);
+      one.attrs.edit().shape = one.type.shape;
+      one.attrs.edit().start = {row, 0}, one.attrs.edit().step = {1, 1};
+      const NodeId v = cast(shaped(Op::reshape, add(std::move(one)), suffix), wide);
+      const NodeId products = add(made(Op::mul, {shaped(Op::broadcast, v, whole), m}, whole, wide));
+      parts.push_back(shaped(Op::reshape, sum_of(products, sums, false), {Dim(1), Dim(results)}));
+    }
+    IrNode joined = made(Op::concat, std::move(parts), {Dim(several.count), Dim(results)}, wide);
+    joined.attrs.edit().axes = {0};
+    NodeId y = add(std::move(joined));
+    if (!several.left) {
+      IrNode turned = made(Op::permute, {y}, {Dim(results), Dim(several.count)}, wide);
+      turned.attrs.edit().axes = {1, 0};
+      y = add(std::move(turned));
+    }
+    return cast(shaped(Op::reshape, y, result.shape), result.dtype);
+  }
+
   /// Replaces a GEMV by a multiplication and a sum, with the norm of its vector inside where possible; adds any other
   /// dot as it is.
   NodeId dot(IrNode node) {
     const auto [left, right] = one_row(to_, node);
+    if (const SeveralVectors several = several_vectors(to_, node); several.count > 0) return rows_of(node, several);
     if (!left && !right) return add(std::move(node));
     const Dtype wide = node.type.dtype == float64 ? float64 : float32;
     const graph::Type result = node.type;
@@ -236,7 +310,7 @@ class GemvRewriter : Rewriter {
     const auto &row_axes = left ? node.attrs->axes : node.attrs->axes2,
                &matrix_axes = left ? node.attrs->axes2 : node.attrs->axes;
 
-    const int m = cast(permuted(matrix, matrix_axes), wide);
+    const int m = cast(permuted(unrounded(matrix), matrix_axes), wide);
     const Shape whole = to_[m].type.shape;
     const auto depth = static_cast<std::ptrdiff_t>(matrix_axes.size());
     const Shape suffix(whole.end() - depth, whole.end()), rows(whole.begin(), whole.end() - depth);
@@ -318,7 +392,7 @@ Ir deep_gemv(Ir ir) {
 Ir gemv(Ir ir) {
   const bool any = std::any_of(ir.nodes.begin(), ir.nodes.end(), [&](const IrNode& node) {
     const OneRow row = one_row(ir, node);
-    return row.left || row.right;
+    return row.left || row.right || several_vectors(ir, node).count > 0;
   });
   if (!any) return ir;
   return GemvRewriter(std::move(ir)).run();

@@ -9,7 +9,8 @@ namespace weft::compiler {
 
 /// Replaces each floating-point dot without batch axes by a multiplication and a sum with `gemv` set, where one operand
 /// is a vector: all its free axes have extent 1. Extents must be static and the contraction at least 16 elements long.
-/// The operand of the sum is mul(vector, matrix), in this order.
+/// The operand of the sum is mul(vector, matrix), in this order. A dot of up to four vectors with a matrix that is
+/// unpacked from integers becomes a GEMV of each, in one kernel. What is unpacked is not rounded for a product.
 Ir gemv(Ir ir);
 /// Replaces those with few results of thousands of products each, down the columns of the matrix, by a multiplication
 /// and a usual sum. It runs before reductions are split, as the whole sum would leave most of the device idle.

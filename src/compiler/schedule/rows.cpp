@@ -130,9 +130,9 @@ bool share_columns(Sizes& s, const Ir& ir, const Grouping& grouping, const Group
 }
 
 /// Sizes a GEMV: a warp computes a few rows of the matrix in tiles of one word a lane. More rows read the vector less
-/// often, but every SM needs some warps first.
-void for_gemv(Sizes& s, int64_t rows, int64_t reductions, bool normed) {
-  constexpr int64_t most_sums = 4;
+/// often, but every SM needs some warps first. Vectors of one matrix share what its elements take.
+void for_gemv(Sizes& s, int64_t rows, int64_t reductions, bool one_matrix, bool normed) {
+  const int64_t most_sums = one_matrix ? 8 : 4;
   const int64_t programs_wanted = normed ? 512 : 2048;  // each program computes the norm of the row
   s.width = std::min<int64_t>(256, power_of_two_at_least(std::max<int64_t>(1, s.lane_extent)));
   s.block = s.width;
@@ -378,8 +378,12 @@ Sizes sized_for_gpu(Sizes s, const AccessAnalysis& analysis, const Ir& ir, const
       const std::vector<NodeId>& factors = ir[ir[r.node].inputs[0]].inputs;
       return factors[0] != factors[1];
     };
+    std::set<NodeId> matrices;
+    for (const Root& r : group.roots)
+      if (multiplies(r)) matrices.insert(ir[ir[r.node].inputs[0]].inputs[1]);
+    const auto sums = std::count_if(group.roots.begin(), group.roots.end(), multiplies);
     const auto norms = [&](const Root& r) { return r.kind == RootKind::reduce && !ir[r.node].gemv; };
-    for_gemv(s, rows, std::count_if(group.roots.begin(), group.roots.end(), multiplies),
+    for_gemv(s, rows, sums, sums > 1 && matrices.size() == 1,
              std::any_of(group.roots.begin(), group.roots.end(), norms));
   } else if (s.kind == RowClass::row && all_static(group.domain)) {
     share_row(s, analysis, ir, grouping, group, rows, target);

@@ -3,7 +3,7 @@
 
 #include "compiler/ir/index_map.h"
 #include "compiler/ir/rewriter.h"
-#include "compiler/region/dot_prologue.h"
+#include "compiler/ir/unpacking.h"
 #include "compiler/region/matmul_work.h"
 #include "compiler/schedule/splits.h"
 

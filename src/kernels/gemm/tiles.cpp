@@ -90,18 +90,15 @@ bool by_warpgroups(const target::Machine& machine, const GemmWork& w) {
   return machine.whole_rows_of_products() && (w.operands.size() < 4 || w.along_depth);
 }
 
-/// Returns the seconds, of all SMs together, in which a tile's operands are computed. Programs compute a slice while the
-/// one before is multiplied, and load what the next one is made from, for whose latency an SM with one program waits.
-/// Fitted to an H200, where 64 × 128 × 4096 of 4-bit weights takes 58 µs with a program on each SM.
-double seconds_to_make(const target::Machine& machine, const GemmWork& w, const GemmTile& t, int64_t waves) {
-  constexpr double latency = 0.8e-6, of_vector = 0.7;
+/// Returns the seconds, of all SMs together, in which a tile's operands are computed. Programs compute a slice while
+/// the one before is multiplied; what it is made from is loaded one or two slices ahead. Fitted to an H200.
+double seconds_to_make(const target::Machine& machine, const GemmWork& w, const GemmTile& t) {
+  constexpr double latency = 0.4e-6, of_vector = 0.7;
   if (w.operations.a + w.operations.b == 0) return 0;
-  const bool shared = threads_of(t) <= threads_of_group && waves > 1;  // two programs on an SM
-  const auto slices = static_cast<double>(tiles_of(w.depth, t.depth)), depth = static_cast<double>(w.depth);
-  const double made = depth * (static_cast<double>(t.rows) * w.operations.a +
-                               static_cast<double>(t.columns) * w.operations.b);
+  const double made = static_cast<double>(w.depth) *
+                      (static_cast<double>(t.rows) * w.operations.a + static_cast<double>(t.columns) * w.operations.b);
   return std::max(made / (of_vector * machine.peak.f32 / 2),
-                  slices * latency / (shared ? 2 : 1) / static_cast<double>(machine.processors));
+                  static_cast<double>(tiles_of(w.depth, t.depth)) * latency / static_cast<double>(machine.processors));
 }
 
 /// Returns the seconds that SMs take for their tiles, multiplications and epilogues. With ping-pong the tensor cores
@@ -117,7 +114,7 @@ double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmT
                multiply = 2 * elements * static_cast<double>(w.depth) / (of_peak * peak * rate_of(t, w.exact)),
                stores = t.columns * w.operands.size() % line_bytes == 0 ? 1 : 2,
                epilogue = elements * (stores * w.bytes / machine.bandwidth + w.finish / vector);
-  if (!t.ping_pong) return tiles * processors * (overlapped({multiply, seconds_to_make(machine, w, t, waves)}) + epilogue);
+  if (!t.ping_pong) return tiles * processors * (overlapped({multiply, seconds_to_make(machine, w, t)}) + epilogue);
   // A warpgroup alone takes twice as long for an element's epilogue.
   const double alone = 2 * epilogue, turns = static_cast<double>((waves + 1) / 2);
   return processors * std::max(tiles * multiply + alone, turns * (multiply + alone));
@@ -134,6 +131,7 @@ std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& 
       // Boxes that begin within half a line of memory cost the L2 most of what they save.
       const int64_t step = rows != 128 ? 64 : w.b_across ? 32 : 16;
       if (rows % w.rows_of_tiles != 0 || columns % step != 0) continue;
+      if (w.operations.b > 0 && columns % 64 != 0) continue;  // each thread computes whole chunks of 16 bytes
       if (rows * columns > (tf32 && !groups ? 128 * 128 : 128 * 256)) continue;
       if (least_stages * stage_bytes(t, w) + 2048 > machine.tensor_core_bytes(w.operands)) continue;
       if (w.loaded.a + w.loaded.b == 0 || registers_suffice(t, w.loaded)) out.push_back(t);

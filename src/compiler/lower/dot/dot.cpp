@@ -117,8 +117,8 @@ static int64_t divisor_of(Value v) {
 }
 
 /// Loads a tile of array `k` of a prologue in its compute dtype. A tile that is more than one long on an axis along
-/// which the array jumps is gathered, unless it jumps nowhere within. On a GPU, one that begins at a whole period is
-/// loaded with an axis for periods and one for what lies in a period.
+/// which the array jumps is gathered, unless it jumps nowhere within. A tile of a schedule that begins at a whole
+/// period is loaded with an axis for periods and one for what lies in a period.
 Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto& [row, depth, dims, axes, limits] = piece;
   const kernel::EpilogueOperand& x = side.prologue.steps.operands[k];
@@ -140,8 +140,8 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   // Where it does not, and both periods and what lies in one take memory, the rest of the last one may not exist.
   const auto ends_with_period = [&](Along a) {
     const kernel::Jump j = jump(a);
-    const Value limit = limits[static_cast<size_t>(std::find(piece.axes.begin(), piece.axes.end(), a) -
-                                                   piece.axes.begin())];
+    const Value limit =
+        limits[static_cast<size_t>(std::find(piece.axes.begin(), piece.axes.end(), a) - piece.axes.begin())];
     return limit == no_value || stride(a) == 0 || j.period * stride(a) + j.by == 0 || divisor_of(limit) % j.period == 0;
   };
   Value at = side.bases[k];
@@ -167,7 +167,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     for (const Along axis : axes) strides.push_back(stride(axis));
     return load_view(ref, at, dims, strides, limits);
   }
-  if (cx_.target.machine().simt && all_whole) {
+  if (is_tiled() && all_whole) {
     std::vector<AxisLayout> lies;
     for (const Along a : axes) lies.push_back({stride(a), within(a) ? kernel::Jump() : jump(a)});
     return load_periods(ref, at, piece, lies);

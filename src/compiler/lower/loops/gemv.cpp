@@ -166,7 +166,8 @@ void RowLowering::gemv_rows() {
   for (NodeId node : group_.reads) emit_.param(node, false);
   // The matrix is loaded first, since no earlier kernel writes it: `unroll` tiles of each row. The first of them have
   // arrived when the vector has.
-  const int64_t unroll = std::max<int64_t>(1, loads_at_once / static_cast<int64_t>(row_indices.size() * std::max(gemvs(), matrix_arrays()))),
+  const int64_t unroll = std::max<int64_t>(
+                    1, loads_at_once / static_cast<int64_t>(row_indices.size() * std::max(gemvs(), matrix_arrays()))),
                 step = unroll * width, first_part = std::min(step, length);
   const auto limit_at = [&](int64_t at) { return at + width <= length ? no_value : b.index(length - at); };
   std::vector<Scopes> ahead;

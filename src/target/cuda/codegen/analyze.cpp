@@ -82,6 +82,18 @@ bool moves_elements(const kernel::Kernel& kernel, const kernel::Inst& inst) {
 
 }  // namespace
 
+/// Notes tiles of integers that a constant masks, so that the bits of a float hold them whole. Their conversion is an
+/// operation on bits and a subtraction, which GPUs do twice as often as conversions.
+void Renderer::find_mask(const Inst& inst) {
+  constexpr int64_t most = int64_t{1} << 23;
+  if (inst.type.dtype != uint32 || inst.type.rank() == 0 || inst.results.size() != 1) return;
+  if (inst.op == Op::constant) constants_[inst.results[0]] = inst.number.i;
+  if (inst.op != Op::scalar || inst.scalar_op != kernel::ScalarOp::bit_and) return;
+  for (const size_t k : {0, 1})
+    if (const auto mask = constants_.find(inst.args[k]); mask != constants_.end() && mask->second < most)
+      masks_[inst.results[0]] = {inst.args[1 - k], mask->second};
+}
+
 /// Collects the facts that the choice of threads and chunks needs: the largest tile sets the number of threads, the
 /// narrowest element of a contiguous access sets the width of a chunk.
 void Renderer::analyze(const Block& block) {
@@ -95,6 +107,7 @@ void Renderer::analyze(const Block& block) {
     loops_ += inst.op == Op::loop;
     if (inst.op == Op::constant && inst.type.rank() == 0 && is_integer(inst.type.dtype))
       known_values_[inst.results[0]] = inst.number.i;
+    find_mask(inst);
     if (inst.op == Op::load && inst.type.rank() == 1) {
       const auto limit = known_values_.find(inst.args[1]);
       int64_t& filled = filled_[inst.type.size()];

@@ -7,8 +7,8 @@
 namespace weft::target::cuda {
 
 /// What a thread holds of a tile: chunks of its elements in their order; fragments of accumulators, as mma.sync makes
-/// them; what belongs to the rows, or to the columns, of such fragments; or what a wider flat tile repeats: what belongs
-/// to its chunks, or to the lanes of its chunks.
+/// them; what belongs to the rows, or to the columns, of such fragments; or what a wider flat tile repeats: what
+/// belongs to its chunks, or to the lanes of its chunks.
 enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes };
 
 /// Flat: element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile
@@ -19,9 +19,9 @@ enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes };
 /// next one. A tile [rows] or [columns] is held by every thread whose fragments have such rows or columns. The rows of
 /// a warp follow each other; interleaved, as warpgroups multiply, 16 rows of each warp in turn do.
 ///
-/// Chunks: a wider flat tile repeats each element in `each` of its chunks that follow each other, and a thread holds one
-/// for each of its chunks. Lanes: a wider flat tile repeats the whole tile, and a thread holds the `vec` elements that
-/// all of its chunks have.
+/// Chunks: a wider flat tile repeats each element in `each` of its chunks that follow each other, and a thread holds
+/// one for each of its chunks. Lanes: a wider flat tile repeats the whole tile, and a thread holds the `vec` elements
+/// that all of its chunks have.
 struct Layout {
   int64_t size = 1;
   int threads = 32;

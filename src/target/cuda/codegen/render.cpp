@@ -286,6 +286,11 @@ void Renderer::convert(const Inst& i) {
     splat_[static_cast<size_t>(result)] = true;
     return scalar_line(result, text(at(from)));
   }
+  if (const auto mask = masks_.find(from);
+      mask != masks_.end() && i.op == Op::cast && is_float(i.type.dtype) && i.type.dtype != float64)
+    return arithmetic(result,
+                      conversion(fmt::format("masked_to_float({}, {}u)", at(mask->second.first), mask->second.second),
+                                 float32, i.type.dtype));
   if (in_halves(i))
     return arithmetic(
         result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));
@@ -370,10 +375,12 @@ void Renderer::loop(const Inst& i) {
   if (reads_scratch(body)) finish_copies();
   const bool ahead = rings_of_loops_.contains(&i);
   const bool early = early_.contains(&i);
+  load_kept(i);
   if (early) begin_early(i);
   if (ahead) begin_ring(i);
   // Each iteration waits for its copies: unrolled, it would only take registers.
-  if (ahead && producer_) add("_Pragma(\"unroll 1\")");
+  if (early && early_iterations(i) > 1) add("_Pragma(\"unroll 2\")");
+  else if (ahead && producer_) add("_Pragma(\"unroll 1\")");
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));
   if (ahead) next_stage(i);

@@ -152,7 +152,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 /// Returns whether the load is volatile assembly: otherwise the compiler delays loads and serialises them.
-bool Renderer::reads_now(const Inst& inst) const { return inst.streaming && !is_local(inst.ref); }
+bool Renderer::reads_now(const Inst& inst) const { return (inst.streaming || early_now_) && !is_local(inst.ref); }
+
+/// Returns whether single elements are read so: not those of 8 bytes, nor signed ones.
+static bool read_alone(Dtype t) {
+  return t == float32 || t == uint32 || t == bfloat16 || t == float16 || t == uint16 || t == uint8 || is_float8(t);
+}
 
 /// Finds loads whose only use is a store to a local buffer of this block: they become asynchronous copies. Also finds
 /// casts that have no reader.
@@ -243,7 +248,7 @@ void Renderer::load(const Inst& inst) {
   if (in_pairs(inst, layout)) return load_pairs(inst, s.address, s.guard);
   const std::string element = fmt::format("{}[{}]{}", p, s.address, flag ? " != 0" : "");
   const std::string other = literal(inst.number, inst.type.dtype);
-  if (!s.wide && reads_now(inst) && s.guard.empty() && inst.type.dtype == float32)
+  if (!s.wide && reads_now(inst) && s.guard.empty() && read_alone(inst.type.dtype))
     return each(result, fmt::format("read_now({} + {})", p, s.address));
   if (!s.wide)
     return each(result, s.guard.empty()

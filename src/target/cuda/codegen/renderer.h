@@ -60,6 +60,7 @@ class Renderer {
   void choose_general_threads();
   void analyze(const kernel::Block& block);
   void analyze_loop(const Inst& loop);
+  void find_mask(const Inst& inst);
   void distribute_iterations();
   bool walks() const { return walked_ > 0 && walked_ == largest_tile_; }
   bool walks_long_rows() const { return walks() && walked_ > 1024; }
@@ -316,6 +317,7 @@ class Renderer {
   // products/choose_warpgroups.cpp, render_warpgroups.cpp
   std::string choose_warpgroups(const Uses& uses, const std::vector<const Inst*>& dots);
   std::string refusal_of_warpgroups(const Uses& uses, const Inst& dot) const;
+  int64_t early_bytes() const;
   int64_t bytes_of_stages() const;
   void find_in_place(const Uses& uses);
   void registers_of_a(const Product& product);
@@ -418,9 +420,11 @@ class Renderer {
   void finish_ring(const Inst& loop);
   void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
   std::string slot_of(const Inst& loop) const;
-  void load_early(const Inst& loop, const std::string& step);
+  int early_iterations(const Inst& loop) const;
+  void load_early(const Inst& loop, const std::string& step, const std::string& to);
   bool is_packed(Value v) const;
-  void copy_words(Value v, const std::string& to, const std::string& from);
+  void copy_registers(Value v, const std::string& to, const std::string& from);
+  void load_kept(const Inst& loop);
   void begin_early(const Inst& loop);
   void next_early(const Inst& loop);
   // products/render_fragments.cpp
@@ -511,10 +515,12 @@ class Renderer {
   std::set<Value> transposed_;            // tiles that are only read to be transposed, in usual chunks
   std::vector<int64_t> transposed_tile_;  // the shape of all other tiles: rows, columns
   int64_t walked_ = 0;  // length of the rows that a loop reduces while it carries tiles of their width
-  std::map<Value, int64_t> known_values_;  // constants
-  std::map<int64_t, int64_t> filled_;      // most elements that a load fills, by the size of its rank-1 tile
-  bool planes_ = false;                    // any reduction of a rank-2 tile
-  int loads_ = 0;                          // of tiles
+  std::map<Value, int64_t> known_values_;             // constants
+  std::map<Value, int64_t> constants_;                // tiles of uint32
+  std::map<Value, std::pair<Value, int64_t>> masks_;  // tiles of uint32: what of which value a constant leaves
+  std::map<int64_t, int64_t> filled_;                 // most elements that a load fills, by the size of its rank-1 tile
+  bool planes_ = false;                               // any reduction of a rank-2 tile
+  int loads_ = 0;                                     // of tiles
   // Bytes that a program may want to keep in registers: tiles loaded or carried through loops.
   int64_t kept_bytes_ = 0;
   int narrowest_ = 8;                                      // bytes of an element in contiguous slices
@@ -537,7 +543,9 @@ class Renderer {
   int64_t load_space_bytes_ = 0, load_offset_ = 0;  // of one; of the ring, among the stages
   int64_t exchanged_bytes_ = 0;                     // of the exchange space, beside stages, about
   std::map<const Inst*, Ring> early_;               // what loops load into registers ahead, to compute operands from
+  std::map<const Inst*, Ring> kept_early_;          // what all iterations compute operands from alike
   std::set<Value> early_loads_;
+  bool early_now_ = false;        // while these are rendered: they begin before what an iteration computes
   std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
   std::map<Value, Value> casts_;  // of those, what they round
   int64_t stage_bytes_ = 0;

@@ -140,13 +140,30 @@ void Renderer::share_by_three() {
   if (!registers_for_copies()) blocks_ = 2;
 }
 
+/// Returns the bytes of the L1 that what loops load early wants, since a line of scales is read again in the iterations
+/// that follow. The L1 has what shared memory leaves of an SM.
+int64_t Renderer::early_bytes() const {
+  constexpr int64_t line = 128, most = 48 << 10;
+  int64_t lines = 0;
+  for (const auto& [loop, ring] : early_)
+    for (const Inst& i : loop->blocks[0].insts) {
+      if (i.results.size() != 1 || std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) == ring.loads.end())
+        continue;
+      int64_t apart = 1;
+      for (size_t axis = 0; axis < i.strides.size(); ++axis)
+        if (i.strides[axis] * i.type.dtype.size() >= line) apart *= i.type.dims[axis];
+      lines += apart;
+    }
+  return std::min(most, lines * line);
+}
+
 /// Returns the bytes that the stages of a program may take.
 int64_t Renderer::bytes_of_stages() const {
   constexpr int64_t of_two_blocks = 96 << 10, reserved = 1 << 10;  // of each block
   if (warpgroups_ == 0) return of_two_blocks;
   const int64_t stored = box_stores_.empty() ? 0 : least_spaces() * BoxStore::bytes * warpgroups_ * sets_;
   const int64_t loaded = box_loads_.empty() ? 0 : load_spaces_ * load_space_bytes_;
-  return shared_of_sm / blocks_ - reserved - exchanged_bytes_ - stored - loaded;
+  return (shared_of_sm - early_bytes()) / blocks_ - reserved - exchanged_bytes_ - stored - loaded;
 }
 
 /// Decides which products accumulate where the loop around them carries their sum, while the next iteration begins:

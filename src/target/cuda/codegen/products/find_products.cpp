@@ -275,9 +275,16 @@ void Renderer::find_early_loads(const Uses& uses, const Inst& loop, Value v) {
   const bool read_only = !is_local(i.ref) && !kernel_.params[static_cast<size_t>(i.ref)].written;
   const bool known =
       std::all_of(i.args.begin(), i.args.end(), [&](Value x) { return known_ahead(uses, loop, x, needed); });
+  const auto counts = [&](const std::vector<Value>& args) {
+    return std::find(args.begin(), args.end(), loop.blocks[0].arguments[0]) != args.end();
+  };
+  const bool changes =
+      counts(i.args) || std::any_of(needed.begin(), needed.end(), [&](const Inst* x) { return counts(x->args); });
+  constexpr int most_kept = 16;  // registers
   if (!read_only || !known || i.type.rank() == 0 || early_loads_.contains(v)) return;
+  if (!changes && layout_of(v).registers() > most_kept) return;
   early_loads_.insert(v);
-  Ring& ring = early_[&loop];
+  Ring& ring = changes ? early_[&loop] : kept_early_[&loop];
   ring.loads.push_back(v);
   add_scalars(loop, needed, ring);
 }

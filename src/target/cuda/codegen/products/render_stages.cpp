@@ -94,8 +94,18 @@ void Renderer::next_stage(const Inst& loop) {
              fmt::format("({0} < {1} ? {0} + {2} : {0} - {1})", slot, ring.read, ahead));
 }
 
-/// Loads into registers what the iteration at `step` computes operands from, if there is one.
-void Renderer::load_early(const Inst& loop, const std::string& step) {
+/// Returns how many iterations ahead a loop loads what it computes operands from. ptxas places loads behind what an
+/// iteration computes, as nothing waits for them there: one iteration ahead, the next one waits for memory.
+int Renderer::early_iterations(const Inst& loop) const {
+  constexpr int64_t most_registers = 32;
+  int64_t registers = 0;
+  for (const Value v : early_.at(&loop).loads) registers += layout_of(v).registers();
+  return registers <= most_registers ? 2 : 1;
+}
+
+/// Loads into registers what the iteration at `step` computes operands from, if there is one: into arrays whose names
+/// begin with `to`.
+void Renderer::load_early(const Inst& loop, const std::string& step, const std::string& to) {
   const Ring& ring = early_.at(&loop);
   const std::vector<std::string> names = names_;
   open("");
@@ -103,16 +113,14 @@ void Renderer::load_early(const Inst& loop, const std::string& step) {
   name(loop.blocks[0].arguments[0], "early");
   open(fmt::format("if (early < {})", at(loop.args[1])));
   for (const Inst* i : ring.scalars) inst(*i);
+  early_now_ = true;
   for (const Inst& i : loop.blocks[0].insts) {
     if (i.results.size() != 1 || std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) == ring.loads.end())
       continue;
     load(i);
-    const std::string to = fmt::format("early{}", i.results[0]);
-    if (is_packed(i.results[0])) copy_words(i.results[0], to, fresh(i.results[0]));
-    else
-      add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {};", layout_of(i.results[0]).registers(), to,
-                      at(i.results[0])));
+    copy_registers(i.results[0], fmt::format("{}{}", to, i.results[0]), names_[static_cast<size_t>(i.results[0])]);
   }
+  early_now_ = false;
   close();
   close();
   names_ = names;
@@ -122,28 +130,48 @@ void Renderer::load_early(const Inst& loop, const std::string& step) {
 /// Returns whether what is loaded early stays in words of four elements: bytes would take a register each.
 bool Renderer::is_packed(Value v) const { return type(v).dtype.size() == 1 && layout_of(v).registers() % 4 == 0; }
 
-void Renderer::copy_words(Value v, const std::string& to, const std::string& from) {
-  add(fmt::format("EACH (int r = 0; r < {}; ++r) ((u32*){})[r] = ((const u32*){})[r];", layout_of(v).registers() / 4,
-                  to, from));
+/// Renders a copy of all registers of a tile between two arrays.
+void Renderer::copy_registers(Value v, const std::string& to, const std::string& from) {
+  const int registers = layout_of(v).registers();
+  if (is_packed(v))
+    add(fmt::format("EACH (int r = 0; r < {}; ++r) ((u32*){})[r] = ((const u32*){})[r];", registers / 4, to, from));
+  else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", registers, to, from));
+}
+
+/// Loads what all iterations compute operands from alike, which stays in registers.
+void Renderer::load_kept(const Inst& loop) {
+  const auto found = kept_early_.find(&loop);
+  if (found == kept_early_.end()) return;
+  const Ring& ring = found->second;
+  for (const Inst* i : ring.scalars) inst(*i);
+  for (const Inst& i : loop.blocks[0].insts)
+    if (i.results.size() == 1 && std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) != ring.loads.end())
+      load(i);
 }
 
 /// Begins the first loads of a loop.
 void Renderer::begin_early(const Inst& loop) {
-  for (const Value v : early_.at(&loop).loads)
-    add(fmt::format("{}{} early{}[{}];", is_packed(v) ? "alignas(16) " : "", type_name(type(v).dtype), v,
-                    layout_of(v).registers()));
-  load_early(loop, at(loop.args[0]));
+  const bool two = early_iterations(loop) > 1;
+  for (const std::string name : {"early", "later"})
+    for (const Value v : early_.at(&loop).loads)
+      if (two || name == "early")
+        add(fmt::format("{}{} {}{}[{}];", is_packed(v) ? "alignas(16) " : "", type_name(type(v).dtype), name, v,
+                        layout_of(v).registers()));
+  load_early(loop, at(loop.args[0]), "early");
+  if (two) load_early(loop, fmt::format("{} + {}", at(loop.args[0]), at(loop.args[2])), "later");
 }
 
-/// Takes what the iteration before has loaded, and begins the next loads.
+/// Takes what an iteration before has loaded, and begins the next loads. Where two iterations are loaded ahead, their
+/// arrays change places: with two iterations unrolled, registers do not.
 void Renderer::next_early(const Inst& loop) {
+  const bool two = early_iterations(loop) > 1;
   for (const Value v : early_.at(&loop).loads) {
     declare(v);
-    const std::string from = fmt::format("early{}", v);
-    if (is_packed(v)) copy_words(v, fresh(v), from);
-    else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", layout_of(v).registers(), fresh(v), from));
+    copy_registers(v, fresh(v), fmt::format("early{}", v));
+    if (two) copy_registers(v, fmt::format("early{}", v), fmt::format("later{}", v));
   }
-  load_early(loop, fmt::format("{} + {}", fresh(loop.blocks[0].arguments[0]), at(loop.args[2])));
+  load_early(loop, fmt::format("{} + {}{}", fresh(loop.blocks[0].arguments[0]), two ? "2 * " : "", at(loop.args[2])),
+             two ? "later" : "early");
 }
 
 /// Ends an iteration.

@@ -1,5 +1,5 @@
-// Tiles that a broadcast repeats in a flat one, as scales of groups and words of several numbers are where an operand is
-// computed: each thread loads what its own chunks repeat, in place of an exchange through shared memory in each
+// Tiles that a broadcast repeats in a flat one, as scales of groups and words of several numbers are where an operand
+// is computed: each thread loads what its own chunks repeat, in place of an exchange through shared memory in each
 // iteration. What is computed between the load and the broadcast is held in the same way, so that it is computed once
 // for what shares it.
 #include <algorithm>
@@ -63,8 +63,7 @@ std::optional<Layout> Renderer::layout_to_repeat(const Inst& broadcast) const {
   const std::optional<Repeats> repeats = repeats_of(from, to);
   if (!repeats || (repeats->tile > 1 && repeats->element > 1)) return {};
   const Layout wide = layout_of(broadcast.results[0]);
-  return repeats->tile > 1 ? repeated_tile(wide, from.size())
-                           : repeated_elements(wide, from.size(), repeats->element);
+  return repeats->tile > 1 ? repeated_tile(wide, from.size()) : repeated_elements(wide, from.size(), repeats->element);
 }
 
 /// Decides which tiles are held as flat tiles repeat them: those that nothing else reads.

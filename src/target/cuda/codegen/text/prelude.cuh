@@ -176,6 +176,16 @@ FN f32 from_bf16(const u16* v, int r) {
   const u32 word = ((const u32*)v)[r >> 1];
   return real(r & 1 ? word & 0xffff0000u : word << 16);
 }
+// Returns v & mask, below 2^23: its bits are the fraction of 2^23 + the number. One instruction masks and joins.
+FN f32 masked_to_float(u32 v, u32 mask) {
+#ifdef __CUDACC__
+  u32 bits;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(mask), "r"(0x4b000000u));
+#else
+  const u32 bits = (v & mask) | 0x4b000000u;
+#endif
+  return real(bits) - 8388608.0f;
+}
 FN u16 to_bf16(f32 v) {
   u16 r;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(v));
@@ -597,6 +607,21 @@ FN f32 read_now(const f32* p) {
   f32 v;
   asm volatile("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(p));
   return v;
+}
+FN u32 read_now(const u32* p) {
+  u32 v;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+FN u16 read_now(const u16* p) {
+  u16 v;
+  asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));
+  return v;
+}
+FN u8 read_now(const u8* p) {
+  u32 v;
+  asm volatile("ld.global.u8 %0, [%1];" : "=r"(v) : "l"(p));
+  return (u8)v;
 }
 
 // Stores of one word, which the compiler would split.

@@ -40,7 +40,7 @@ TYPES = {
     "bool": ("bool", "{}", "bool"),
     "str": ("const std::string&", "{}", "str"),
     "dtype": ("const Dtype&", "{}", "Dtype"),
-    "shape": ("const Shape&", "{}", "Sequence[int]"),
+    "shape": ("Shape", "std::move({})", "Sequence[int]"),
     "lengths": ("const Lengths&", "{}.shape", "int | Sequence[int]"),
     "strides": ("const std::vector<int64_t>&", "{}", "Sequence[int]"),
     "axes": ("const Axes&", "*{}", "int | Sequence[int]"),

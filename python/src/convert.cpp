@@ -326,6 +326,7 @@ bool read_ints(handle source, const Take& take) {
 
 /// Reads a list or tuple of lengths, some of which are known only when a traced function is called.
 bool read_lengths(handle source, weft::Shape& shape) {
+  if (PyTuple_Check(source.ptr())) shape.reserve(static_cast<size_t>(PyTuple_GET_SIZE(source.ptr())));
   if (read_ints(source, [&](int64_t k) { shape.emplace_back(k); })) return true;
   shape.clear();
   PyObject* p = source.ptr();

@@ -55,18 +55,22 @@ class Operand {
   Operand() = default;
   /// Takes the object; returns false where it is neither.
   bool take(nb::handle object);
-  bool is_scalar() const { return !array_ && !made_; }
+  bool is_scalar() const { return number_.is_valid(); }
   /// Returns the array, a number in its own dtype.
-  array get() const { return is_scalar() ? to_array(number_) : made_ ? *made_ : *array_; }
-  operator array() const { return get(); }
+  const array& get() const {
+    if (array_) return *array_;
+    if (!made_) made_ = to_array(number_);
+    return *made_;
+  }
+  operator const array&() const { return get(); }
   /// Returns the array, a number in the weak dtype beside `dtype`.
   array beside(Dtype dtype) const { return is_scalar() ? weak_scalar(number_, dtype) : get(); }
   /// Returns the array's dtype; throws for a number.
   Dtype dtype() const { return made_ ? made_->dtype() : array_->dtype(); }
 
  private:
-  const array* array_ = nullptr;  ///< of an object that outlives the call
-  std::optional<array> made_;
+  const array* array_ = nullptr;       ///< of an object that outlives the call
+  mutable std::optional<array> made_;  ///< of another object, or of the number
   nb::object number_;
 };
 /// Returns both operands, a number beside an array in the array's weak dtype.

@@ -26,6 +26,11 @@ graph::Value to_dtype(const graph::Value& v, Dtype dtype) {
 std::vector<graph::Value> broadcast_together(const char* op, std::vector<graph::Value> values) {
   const auto same = [&](const graph::Value& v) { return v.shape() == values.front().shape(); };
   if (std::all_of(values.begin(), values.end(), same)) return values;
+  for (const size_t k : {0, 1})  // a number beside an array
+    if (values.size() == 2 && values[k].type().rank() == 0) {
+      values[k] = graph::broadcast(values[k], values[1 - k].shape());
+      return values;
+    }
   Shape shape = values.front().shape();
   for (const graph::Value& v : values) {
     try {

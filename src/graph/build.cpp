@@ -84,7 +84,7 @@ SharedAttrs only_reduction(kernel::Reducer reducer, const std::vector<int64_t>& 
       });
 }
 
-/// Returns the attributes of a constant; `literal`: written by a user.
+/// Returns the attributes of a constant, or with no number those of a cast; `literal`: written by a user.
 SharedAttrs only_number(Dtype dtype, const Number& number, bool literal) {
   thread_local RecentAttrs recent;
   const size_t at = std::hash<double>()(number.real()) * 31 + static_cast<size_t>(dtype.val()) * 2 + (literal ? 1 : 0);
@@ -136,19 +136,21 @@ class InputTypes {
 class RecentResults {
  public:
   /// Returns the types of a node like this one, or null.
-  const SharedTypes* find(Op op, const SharedAttrs& attrs, const Values& inputs) {
+  const SharedTypes* find(Op op, const SharedAttrs& attrs, const Values& inputs) const {
     if (!takes(attrs, inputs)) return nullptr;
-    const std::optional<Entry>& entry = entries_[slot(op, attrs, inputs)];
-    if (!entry || entry->op != op || &*entry->attrs != &*attrs || entry->inputs.size() != inputs.size()) return nullptr;
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (entry->inputs[k].second != inputs[k].index || &*entry->inputs[k].first != types_of(inputs[k])) return nullptr;
-    return &entry->results;
+    const size_t at = slot(op, attrs, inputs);
+    for (const size_t way : {at, at ^ 1})  // two: nodes that take turns may share a slot
+      if (const std::optional<Entry>& entry = entries_[way]; entry && is_of(*entry, op, attrs, inputs))
+        return &entry->results;
+    return nullptr;
   }
   void keep(Op op, const SharedAttrs& attrs, const Values& inputs, const SharedTypes& results) {
     if (!takes(attrs, inputs)) return;
     Entry entry{op, attrs, {}, results};
     for (const Value& v : inputs) entry.inputs.emplace_back(v.node->shared_types(), v.index);
-    entries_[slot(op, attrs, inputs)] = std::move(entry);
+    const size_t at = slot(op, attrs, inputs);
+    entries_[at ^ 1] = std::move(entries_[at]);
+    entries_[at] = std::move(entry);
   }
 
  private:
@@ -158,6 +160,12 @@ class RecentResults {
     std::vector<std::pair<SharedTypes, int>> inputs;
     SharedTypes results;
   };
+  static bool is_of(const Entry& entry, Op op, const SharedAttrs& attrs, const Values& inputs) {
+    if (entry.op != op || &*entry.attrs != &*attrs || entry.inputs.size() != inputs.size()) return false;
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (entry.inputs[k].second != inputs[k].index || &*entry.inputs[k].first != types_of(inputs[k])) return false;
+    return true;
+  }
   /// What composites, control flow and kernels hold would live on; long lists of inputs seldom come again.
   static bool takes(const SharedAttrs& attrs, const Values& inputs) {
     return inputs.size() <= 3 && !attrs->composite && !attrs->control && !attrs->kernel;
@@ -211,6 +219,20 @@ Value make(Op op, Values inputs, SharedAttrs attrs) {
   return {std::move(node), 0};
 }
 
+/// Return the inputs of a node: lists in braces would count references once more.
+static Values inputs_of(Value v) {
+  Values out;
+  out.reserve(1);
+  out.push_back(std::move(v));
+  return out;
+}
+static Values inputs_of(Value a, Value b) {
+  Values out;
+  out.reserve(2);
+  out.push_back(std::move(a)), out.push_back(std::move(b));
+  return out;
+}
+
 // ---- leaves ----
 
 Value parameter(const Type& type, int64_t slot) {
@@ -244,8 +266,8 @@ Value iota(const Shape& shape, int axis, Dtype dtype) {
 
 // ---- movement ----
 
-Value reshape(const Value& v, const Shape& shape) {
-  return v.shape() == shape ? v : make(Op::reshape, {v}, only_shape(shape));
+Value reshape(Value v, const Shape& shape) {
+  return v.shape() == shape ? v : make(Op::reshape, inputs_of(std::move(v)), only_shape(shape));
 }
 
 Value permute(const Value& v, std::vector<int64_t> axes) {
@@ -265,8 +287,8 @@ Value swap_last(const Value& v) {
   return permute(v, std::move(axes));
 }
 
-Value broadcast(const Value& v, const Shape& shape) {
-  return v.shape() == shape ? v : make(Op::broadcast, {v}, only_shape(shape));
+Value broadcast(Value v, const Shape& shape) {
+  return v.shape() == shape ? v : make(Op::broadcast, inputs_of(std::move(v)), only_shape(shape));
 }
 
 Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step) {
@@ -348,9 +370,10 @@ Value squeeze(const Value& v, const std::vector<int64_t>& axes) {
 
 // ---- elementwise ----
 
-Value unary(Op op, const Value& v) { return make(op, {v}); }
-Value binary(Op op, const Value& a, const Value& b) {
-  return make(op, {a, b.type().rank() == 0 && a.type().rank() != 0 ? broadcast(b, a.shape()) : b});
+Value unary(Op op, Value v) { return make(op, inputs_of(std::move(v))); }
+Value binary(Op op, Value a, Value b) {
+  if (b.type().rank() == 0 && a.type().rank() != 0) b = broadcast(std::move(b), a.shape());
+  return make(op, inputs_of(std::move(a), std::move(b)));
 }
 
 namespace {
@@ -389,11 +412,9 @@ Value rsqrt(const Value& v) { return unary(Op::rsqrt, v); }
 Value square(const Value& v) { return unary(Op::square, v); }
 Value select(const Value& condition, const Value& a, const Value& b) { return make(Op::select, {condition, a, b}); }
 
-Value cast(const Value& v, Dtype dtype) {
+Value cast(Value v, Dtype dtype) {
   if (v.dtype() == dtype) return v;
-  Attrs attrs;
-  attrs.dtype = dtype;
-  return make(Op::cast, {v}, std::move(attrs));
+  return make(Op::cast, inputs_of(std::move(v)), only_number(dtype, Number(), false));
 }
 
 Value stop_gradient(const Value& v) { return unary(Op::stop_gradient, v); }
@@ -431,7 +452,7 @@ Value conjugate(const Value& v) { return complex(unary(Op::real, v), -unary(Op::
 Value reduce(kernel::Reducer reducer, const Value& v, std::vector<int64_t> axes, bool keep_dims) {
   axes = ascending("reduce", std::move(axes), v.type().rank());
   if (axes.empty()) return v;
-  const Value reduced = make(Op::reduce, {v}, only_reduction(reducer, axes));
+  const Value reduced = make(Op::reduce, inputs_of(v), only_reduction(reducer, axes));
   return keep_dims ? expand_dims(reduced, axes) : reduced;
 }
 

@@ -21,10 +21,10 @@ Value full_like(const Value& v, double number);
 Value zeros_like(const Value& v);
 Value iota(const Shape& shape, int axis, Dtype dtype);
 
-Value reshape(const Value& v, const Shape& shape);
+Value reshape(Value v, const Shape& shape);
 Value permute(const Value& v, std::vector<int64_t> axes);
 Value swap_last(const Value& v);  // the last two axes
-Value broadcast(const Value& v,
+Value broadcast(Value v,
                 const Shape& shape);  // right-aligned; axes of extent 1 or missing repeat; v itself where equal
 Value slice(const Value& v, std::vector<int64_t> start, Shape sizes, std::vector<int64_t> step = {});
 Value slice_axis(const Value& v, int axis, int64_t start, Dim size);
@@ -38,8 +38,8 @@ Value window(const Value& v, int axis, int64_t size, int64_t step = 1, int64_t d
 Value expand_dims(const Value& v, const std::vector<int64_t>& axes);
 Value squeeze(const Value& v, const std::vector<int64_t>& axes);
 
-Value unary(Op op, const Value& v);
-Value binary(Op op, const Value& a, const Value& b);  // b may have rank 0: it is broadcast
+Value unary(Op op, Value v);
+Value binary(Op op, Value a, Value b);              // b may have rank 0: it is broadcast
 Value scalar(kernel::ScalarOp op, const Value& v);  // the same for an operator of tile IR, for derivatives in its rows
 Value scalar(kernel::ScalarOp op, const Value& a, const Value& b);
 Value operator+(const Value& a, const Value& b);
@@ -58,7 +58,7 @@ Value tanh(const Value& v);
 Value rsqrt(const Value& v);
 Value square(const Value& v);
 Value select(const Value& condition, const Value& a, const Value& b);
-Value cast(const Value& v, Dtype dtype);  // v itself where equal
+Value cast(Value v, Dtype dtype);  // v itself where equal
 Value stop_gradient(const Value& v);
 Value depends(const Value& v,
               const Values& on);  // v, for computations that are to wait for `on` and to share nothing with others of v

@@ -20,8 +20,8 @@ std::vector<graph::Value> promoted(const char* op, const array& a, const array& 
 
 array binary(const char* op, Op node, const array& a, const array& b, Dtype dtype, const StreamOrDevice& s) {
   const detail::OnStream on_stream(op, s);
-  const auto v = promoted(op, a, b, dtype);
-  return array(graph::binary(node, v[0], v[1]));
+  auto v = promoted(op, a, b, dtype);
+  return array(graph::binary(node, std::move(v[0]), std::move(v[1])));
 }
 
 array compare(const char* op, Op node, const array& a, const array& b, const StreamOrDevice& s) {

@@ -339,6 +339,7 @@ static void whole_product(u32 a, u32 b, u32& low, u32& high) {
 static u16 to_bf16(float v) { return weft::float_to_bf16(v); }
 static float from_f16(u16 v) { return weft::f16_to_float(v); }
 static u16 to_f16(float v) { return weft::float_to_f16(v); }
+static float masked_to_float(u32 v, u32 mask) { return std::bit_cast<float>((v & mask) | 0x4b000000u) - 8388608.0f; }
 static void begin_next() {}
 static i64 wait_for_previous() { return 0; }
 template <class T>

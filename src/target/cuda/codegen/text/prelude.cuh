@@ -178,12 +178,8 @@ FN f32 from_bf16(const u16* v, int r) {
 }
 // Returns v & mask, below 2^23: its bits are the fraction of 2^23 + the number. One instruction masks and joins.
 FN f32 masked_to_float(u32 v, u32 mask) {
-#ifdef __CUDACC__
   u32 bits;
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(mask), "r"(0x4b000000u));
-#else
-  const u32 bits = (v & mask) | 0x4b000000u;
-#endif
   return real(bits) - 8388608.0f;
 }
 FN u16 to_bf16(f32 v) {

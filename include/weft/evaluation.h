@@ -1,4 +1,6 @@
 #pragma once
+#include <stdexcept>
+
 #include "weft/api.h"
 
 namespace weft {
@@ -11,5 +13,16 @@ namespace weft {
 WEFT_API void set_keep_referenced(bool on);
 /// Returns what set_keep_referenced has set.
 WEFT_API bool keeps_referenced();
+
+/// Thrown by an evaluation that ends early because it is asked to. Its arrays stay as they were, and may be evaluated
+/// again.
+struct interrupted : std::runtime_error {
+  interrupted() : std::runtime_error("[eval] the evaluation was interrupted") {}
+};
+/// Sets, for the whole process, a function that says whether evaluations are to end early; null, as at first: none
+/// does. It is called between the steps of programs on the CPU, on the thread that computes, at most every 20 ms, and
+/// must not throw. Programs that change arrays in place, and those of a GPU, run to their end. The Python package sets
+/// one for Ctrl-C.
+WEFT_API void set_interrupt_check(bool (*asked)());
 
 }  // namespace weft

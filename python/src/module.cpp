@@ -30,6 +30,29 @@ void define_random_state(nb::module_& random) {
   random.def("seed", &random::seed, nb::arg("seed"), "Restarts the calling thread's default sequence.");
 }
 
+unsigned long main_thread = 0;
+
+/// Returns whether a signal has arrived whose handler raises, as that of Ctrl-C does: the error is then set. Python
+/// runs handlers on its main thread alone.
+bool signal_raises() {
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  const nb::gil_scoped_acquire held;
+  return PyErr_CheckSignals() != 0;
+}
+
+/// Lets Ctrl-C end evaluations, which then raise what the signal's handler raised.
+void define_interrupts() {
+  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  set_interrupt_check(signal_raises);
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const interrupted&) {
+      if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+  });
+}
+
 }  // namespace
 
 }  // namespace weft::python
@@ -64,4 +87,5 @@ NB_MODULE(core, m) {
   p::define_kernel_language(kernel);
   p::nb::module_ distributed = m.def_submodule("distributed", "Collective operations on arrays of several processes.");
   p::define_distributed(distributed);
+  p::define_interrupts();
 }

@@ -1,5 +1,6 @@
 #include "array/realise.h"
 
+#include <atomic>
 #include <mutex>
 #include <unordered_set>
 
@@ -9,12 +10,22 @@
 #include "compiler/program.h"
 #include "graph/build.h"
 #include "graph/derive/derive.h"
+#include "runtime/interrupt.h"
 #include "weft/evaluation.h"
 
 namespace weft {
 
 void set_keep_referenced(bool on) { compiler::set_keeps_held(on); }
 bool keeps_referenced() { return compiler::keeps_held(); }
+
+void set_interrupt_check(bool (*asked)()) {
+  static std::atomic<bool (*)()> function;
+  function = asked;
+  const auto check = [] {
+    if (bool (*const now)() = function.load(); now && now()) throw interrupted();
+  };
+  runtime::set_interrupt_check(asked ? +check : nullptr);
+}
 
 namespace detail {
 namespace {

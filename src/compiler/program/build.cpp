@@ -25,6 +25,7 @@
 #include "compiler/tune/steps.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
+#include "runtime/interrupt.h"
 #include "runtime/nvtx.h"
 #include "runtime/threads.h"
 #include "runtime/trace.h"
@@ -363,6 +364,7 @@ std::vector<Output> CompiledProgram::execute(std::span<const graph::Storage* con
   const bool timed = device_ && runtime::recording();
   GraphCache::Key key = arena_ || timed ? runner.key() : GraphCache::Key{};
   if (timed) key.push_back(-1 - runner.note_times());
+  const runtime::MayEnd may_end(!device_ && written_inputs_.empty());
   run(runner, key, timed && ran_);
   runner.swap(spare_arguments);
   if (timed) runner.keep_times();
@@ -466,6 +468,7 @@ void CompiledProgram::Runner::run(size_t begin, size_t end) {
   if (times_ && begin == 0) times_->note(0);
   for (size_t k = begin; k < end; ++k) {
     const runtime::nvtx::Range step([&] { return label(program_.infos_[k]); });
+    if (!program_.device_) runtime::check_interrupt();
     if (runtime::recording() && !program_.device_) execute_recorded(k);
     else execute(program_.steps_.steps[k]);
     if (times_) times_->note(k + 1);

@@ -1,0 +1,86 @@
+// Products with matrices in a few bits, as they are rendered for a GPU: thread by thread on the host against the
+// interpreter.
+#include <doctest/doctest.h>
+
+#include "target/cuda/near_interpreter.h"
+
+using namespace weft;
+using namespace weft::kernel;
+using namespace weft::test;
+namespace cuda = weft::target::cuda;
+
+namespace {
+
+/// A product with a matrix of codes of a few bits: several share a word, and several a scale. Tiles are loaded with an
+/// axis for words, scales or shifts and one for what shares them, which a broadcast repeats.
+struct Packed {
+  Dtype dtype = bfloat16;
+  int64_t bits = 4, group = 32, rows = 64, columns = 64, depth = 64, steps = 4;
+};
+
+RandomCase unpacked(const Packed& f) {
+  const int64_t codes = 32 / f.bits, whole = f.depth * f.steps, words = whole / codes, groups = whole / f.group;
+  Builder b("unpacked");
+  const Ref a = b.param("a", f.dtype, false), w = b.param("w", uint32, false),
+            scale = b.param("scale", bfloat16, false), shift = b.param("shift", uint32, false),
+            y = b.param("y", float32, true);
+  const auto zeros = [&] { return b.constant(float32, Number::of_real(0), {f.rows, f.columns}); };
+  const auto repeated = [&](Value v, int64_t parts, int64_t each) {  // [columns, parts] to [columns, parts · each]
+    return b.reshape(b.broadcast(b.reshape(v, {f.columns, parts, 1}), {f.columns, parts, each}),
+                     {f.columns, parts * each});
+  };
+  const auto matrix = [&](Value k) {
+    const auto divided = [&](int64_t by) { return b.scalar(ScalarOp::floordiv, {k, b.index(by)}); };
+    const Value word = repeated(b.load(w, divided(codes), {f.columns, f.depth / codes}, {words, 1}), f.depth / codes,
+                                codes),
+                shifts = b.reshape(b.broadcast(b.reshape(b.load(shift, b.index(0), {codes}, {1}), {1, 1, codes}),
+                                               {f.columns, f.depth / codes, codes}),
+                                   {f.columns, f.depth}),
+                mask = b.constant(uint32, Number::of_int((int64_t{1} << f.bits) - 1), {f.columns, f.depth}),
+                code = b.cast(b.scalar(ScalarOp::bit_and, {b.scalar(ScalarOp::shr, {word, shifts}), mask}), float32);
+    const Value scales =
+        f.group >= f.depth
+            ? b.broadcast(b.reshape(b.load(scale, divided(f.group), {f.columns}, {groups}), {f.columns, 1}),
+                          {f.columns, f.depth})
+            : repeated(b.load(scale, divided(f.group), {f.columns, f.depth / f.group}, {groups, 1}), f.depth / f.group,
+                       f.group);
+    return b.transpose(b.cast(b.mul(b.cast(scales, float32), code), f.dtype));
+  };
+  const std::vector<Value> sum =
+      b.loop(b.index(0), b.index(whole), b.index(f.depth), {zeros()}, [&](Value k, const std::vector<Value>& carried) {
+        const Value left = b.load(a, k, {f.rows, f.depth}, {whole, 1});
+        return std::vector<Value>{b.dot(left, matrix(k), carried[0], DotPrecision::exact)};
+      });
+  b.store(y, sum[0], b.index(0), {f.columns, 1});
+  RandomCase c =
+      moderate(b.finish(), {f.rows * whole, f.columns * words, f.columns * groups, codes, f.rows * f.columns}, 1);
+  for (int64_t i = 0; i < c.elements[1]; ++i)
+    write_element(c.buffers[1].data(), uint32, i, Number::of_int(i * 2654435761 % (int64_t{1} << 32)));
+  for (int64_t i = 0; i < codes; ++i) write_element(c.buffers[3].data(), uint32, i, Number::of_int(i * f.bits));
+  return c;
+}
+
+std::vector<RandomCase> packed_cases() {
+  std::vector<RandomCase> out;
+  for (const int64_t bits : {1, 2, 4, 8})
+    for (const int64_t group : {16, 32, 64, 128}) out.push_back(unpacked({.bits = bits, .group = group}));
+  out.push_back(unpacked({.columns = 128, .steps = 3}));
+  out.push_back(unpacked({.rows = 128, .columns = 192}));
+  out.push_back(unpacked({.columns = 112}));  // no whole chunks for each thread
+  out.push_back(unpacked({.dtype = float16, .bits = 8, .group = 16, .rows = 256, .columns = 64}));
+  out.push_back(unpacked({.dtype = float32, .columns = 32, .depth = 32}));
+  out.push_back(unpacked({.dtype = float32, .bits = 8, .group = 16, .rows = 32, .columns = 64, .depth = 16}));
+  return out;
+}
+
+constexpr cuda::Features hopper{.warpgroups = true, .clusters = true};
+
+}  // namespace
+
+TEST_CASE("matrices in a few bits are unpacked as they are multiplied, thread by thread") {
+  if (!can_run_kernels()) return;
+  check_near(packed_cases());
+  check_near(packed_cases(), hopper);
+  const std::string source = cuda::render(expand(unpacked({}).kernel), "k", {}, hopper).source;
+  CHECK(source.find("[(r / 8)]") != std::string::npos);  // threads hold what their chunks repeat
+}

@@ -2,14 +2,12 @@
 #include "graph/build.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "graph/recent.h"
 #include "graph/rows.h"
 
 namespace weft::graph {
@@ -44,61 +42,6 @@ Attrs shape_attrs(const Shape& shape) {
   return attrs;
 }
 
-/// Attributes that a thread made last, by a hash of what they are made of. Eager code makes nodes like its last ones,
-/// whose attributes are then found without being made anew.
-class RecentAttrs {
- public:
-  /// Returns those in the slot of `hash` if `same` says that they are the ones, else what `make` makes.
-  template <class Same, class Make>
-  SharedAttrs get(size_t hash, const Same& same, const Make& make) {
-    SharedAttrs& slot = slots_[hash % slots_.size()];
-    if (!same(*slot)) slot = make();
-    return slot;
-  }
-
- private:
-  std::array<SharedAttrs, 64> slots_;
-};
-
-/// Returns attributes that are a shape alone: broadcasts and reshapes are many of the nodes that eager code makes.
-SharedAttrs only_shape(const Shape& shape) {
-  thread_local RecentAttrs recent;
-  size_t at = shape.size();
-  for (const Dim& d : shape) at = at * 31 + static_cast<size_t>(d.bound());
-  return recent.get(
-      at, [&](const Attrs& a) { return a.shape == shape; }, [&] { return shape_attrs(shape); });
-}
-
-/// Returns the attributes of a reduction.
-SharedAttrs only_reduction(kernel::Reducer reducer, const std::vector<int64_t>& axes) {
-  thread_local RecentAttrs recent;
-  size_t at = static_cast<size_t>(reducer) * 31 + axes.size();
-  for (const int64_t axis : axes) at = at * 31 + static_cast<size_t>(axis);
-  return recent.get(
-      at, [&](const Attrs& a) { return a.reducer == reducer && a.axes == axes; },
-      [&] {
-        Attrs attrs;
-        attrs.axes = axes;
-        attrs.reducer = reducer;
-        return attrs;
-      });
-}
-
-/// Returns the attributes of a constant, or with no number those of a cast; `literal`: written by a user.
-SharedAttrs only_number(Dtype dtype, const Number& number, bool literal) {
-  thread_local RecentAttrs recent;
-  const size_t at = std::hash<double>()(number.real()) * 31 + static_cast<size_t>(dtype.val()) * 2 + (literal ? 1 : 0);
-  return recent.get(
-      at, [&](const Attrs& a) { return a.dtype == dtype && a.number == number && a.literal == literal; },
-      [&] {
-        Attrs attrs;
-        attrs.dtype = dtype;
-        attrs.number = number;
-        attrs.literal = literal;
-        return attrs;
-      });
-}
-
 bool identity_order(const std::vector<int64_t>& axes) {
   for (size_t k = 0; k < axes.size(); ++k)
     if (axes[k] != static_cast<int64_t>(k)) return false;
@@ -128,56 +71,6 @@ class InputTypes {
   }
   std::vector<Type> types_;  // as many as any node had; the first `count_` are this one's
   size_t count_;
-};
-
-/// The types of results by operator, attributes and types of the inputs, of a thread's last nodes: eager code makes
-/// nodes like its last ones, whose rules need not run again. Attributes and types are told apart by their address,
-/// which is theirs as long as an entry holds them.
-class RecentResults {
- public:
-  /// Returns the types of a node like this one, or null.
-  const SharedTypes* find(Op op, const SharedAttrs& attrs, const Values& inputs) const {
-    if (!takes(attrs, inputs)) return nullptr;
-    const size_t at = slot(op, attrs, inputs);
-    for (const size_t way : {at, at ^ 1})  // two: nodes that take turns may share a slot
-      if (const std::optional<Entry>& entry = entries_[way]; entry && is_of(*entry, op, attrs, inputs))
-        return &entry->results;
-    return nullptr;
-  }
-  void keep(Op op, const SharedAttrs& attrs, const Values& inputs, const SharedTypes& results) {
-    if (!takes(attrs, inputs)) return;
-    Entry entry{op, attrs, {}, results};
-    for (const Value& v : inputs) entry.inputs.emplace_back(v.node->shared_types(), v.index);
-    const size_t at = slot(op, attrs, inputs);
-    entries_[at ^ 1] = std::move(entries_[at]);
-    entries_[at] = std::move(entry);
-  }
-
- private:
-  struct Entry {
-    Op op;
-    SharedAttrs attrs;
-    std::vector<std::pair<SharedTypes, int>> inputs;
-    SharedTypes results;
-  };
-  static bool is_of(const Entry& entry, Op op, const SharedAttrs& attrs, const Values& inputs) {
-    if (entry.op != op || &*entry.attrs != &*attrs || entry.inputs.size() != inputs.size()) return false;
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (entry.inputs[k].second != inputs[k].index || &*entry.inputs[k].first != types_of(inputs[k])) return false;
-    return true;
-  }
-  /// What composites, control flow and kernels hold would live on; long lists of inputs seldom come again.
-  static bool takes(const SharedAttrs& attrs, const Values& inputs) {
-    return inputs.size() <= 3 && !attrs->composite && !attrs->control && !attrs->kernel;
-  }
-  static const std::vector<Type>* types_of(const Value& v) { return &*v.node->shared_types(); }
-  static size_t slot(Op op, const SharedAttrs& attrs, const Values& inputs) {
-    size_t at = static_cast<size_t>(op) * 0x9e3779b97f4a7c15 ^ reinterpret_cast<uintptr_t>(&*attrs) >> 4;
-    for (const Value& v : inputs) at = at * 0x9e3779b97f4a7c15 + (reinterpret_cast<uintptr_t>(types_of(v)) >> 4);
-    return (at >> 32) % count;
-  }
-  static constexpr size_t count = 256;
-  std::array<std::optional<Entry>, count> entries_;
 };
 
 std::shared_ptr<Node> make_node(Op op, Values inputs, SharedAttrs attrs) {

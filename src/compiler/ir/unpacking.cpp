@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compiler/ir/index_map.h"
 #include "graph/table.h"
 
 namespace weft::compiler {

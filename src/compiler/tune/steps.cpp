@@ -7,6 +7,7 @@
 #include "compiler/region/matmul_work.h"
 #include "compiler/schedule/steps/loops.h"
 #include "compiler/schedule/steps/product.h"
+#include "graph/calls/kernel_call.h"
 
 namespace weft::compiler {
 

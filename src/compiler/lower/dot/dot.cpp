@@ -141,7 +141,7 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
   const auto ends_with_period = [&](Along a) {
     const kernel::Jump j = jump(a);
     const Value limit =
-        limits[static_cast<size_t>(std::find(piece.axes.begin(), piece.axes.end(), a) - piece.axes.begin())];
+        piece.limits[static_cast<size_t>(std::find(piece.axes.begin(), piece.axes.end(), a) - piece.axes.begin())];
     return limit == no_value || stride(a) == 0 || j.period * stride(a) + j.by == 0 || divisor_of(limit) % j.period == 0;
   };
   Value at = side.bases[k];

@@ -30,7 +30,7 @@ kernels::GemmWork matmul_work(const DotPlan& plan, bool transposed) {
   for (const kernel::EpilogueOperand& x : e.operands)
     if (x.has_m() && x.has_n()) out.bytes += bytes(x.dtype);
   for (const kernel::EpilogueStep& s : e.steps)
-    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.finish += kernel::info(s.op).flops;
+    if (s.kind == kernel::EpilogueStep::Kind::scalar) out.epilogue_operations += kernel::info(s.op).flops;
   return out;
 }
 

@@ -201,8 +201,9 @@ GemmWork work_of(const DotDesc& d) {
   w.b_across = d.b_k != 1;
   const auto size = static_cast<double>(d.c.size());
   w.bytes = size * (1 + (d.residual ? 1 : 0) + (d.pre_activation != PreActivation::none ? 1 : 0));
-  w.finish = (d.bias ? 1 : 0) + (d.residual ? 1 : 0) + (d.activation == Activation::gelu_tanh ? of_gelu : 0);
-  if (d.sum == OperandSum::c) w.rows_of_tiles = kernel::rows_of_a_sum, w.finish += 1;
+  w.epilogue_operations =
+      (d.bias ? 1 : 0) + (d.residual ? 1 : 0) + (d.activation == Activation::gelu_tanh ? of_gelu : 0);
+  if (d.sum == OperandSum::c) w.rows_of_tiles = kernel::rows_of_a_sum, w.epilogue_operations += 1;
   return w;
 }
 

@@ -37,7 +37,7 @@ int64_t stage_bytes(const GemmTile& t, const GemmWork& w) {
 }
 
 /// Returns whether a thread has registers for its sums and for what it has loaded of a K slice.
-bool registers_suffice(const GemmTile& t, const OfComputed& loaded) {
+bool registers_suffice(const GemmTile& t, const PerOperand& loaded) {
   constexpr double all = 255, of_addresses = 56;  // registers of a thread
   const double sums = static_cast<double>(t.rows * t.columns),
                slice = static_cast<double>(t.depth) *
@@ -113,7 +113,7 @@ double seconds_of(const target::Machine& machine, const GemmWork& w, const GemmT
   const double peak = machine.matmul_flops(w.operands, !w.exact), vector = machine.peak.f32 / 2,
                multiply = 2 * elements * static_cast<double>(w.depth) / (of_peak * peak * rate_of(t, w.exact)),
                stores = t.columns * w.operands.size() % line_bytes == 0 ? 1 : 2,
-               epilogue = elements * (stores * w.bytes / machine.bandwidth + w.finish / vector);
+               epilogue = elements * (stores * w.bytes / machine.bandwidth + w.epilogue_operations / vector);
   if (!t.ping_pong) return tiles * processors * (overlapped({multiply, seconds_to_make(machine, w, t)}) + epilogue);
   // A warpgroup alone takes twice as long for an element's epilogue.
   const double alone = 2 * epilogue, turns = static_cast<double>((waves + 1) / 2);

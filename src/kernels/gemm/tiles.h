@@ -19,7 +19,7 @@ struct GemmTile {
 };
 
 /// A number for each operand: 0 for operands that are copied to shared memory as they are.
-struct OfComputed {
+struct PerOperand {
   double a = 0, b = 0;
 };
 
@@ -27,13 +27,13 @@ struct OfComputed {
 struct GemmWork {
   Dtype operands;  // 16-bit floats, float32, 8-bit floats or integers
   int64_t batches = 1, rows = 1, columns = 1, depth = 1;
-  bool exact = false;          // float32 is multiplied exactly, by vector units; else it is rounded to TF32
-  bool along_depth = false;    // lines of both operands run along the contracted axis, as warpgroups want float32
-  bool b_across = false;       // lines of B run along the columns: tiles of it are copied as whole lines of 128 bytes
-  double bytes = 2;            // that an element's epilogue reads and stores
-  double finish = 0;           // operations of an element's epilogue
-  OfComputed loaded = {};      // bytes that a thread keeps of each element while the K slice before it is multiplied
-  OfComputed operations = {};  // that make an element
+  bool exact = false;        // float32 is multiplied exactly, by vector units; else it is rounded to TF32
+  bool along_depth = false;  // lines of both operands run along the contracted axis, as warpgroups want float32
+  bool b_across = false;     // lines of B run along the columns: tiles of it are copied as whole lines of 128 bytes
+  double bytes = 2;          // that an element's epilogue reads and stores
+  double epilogue_operations = 0;  // of an element
+  PerOperand loaded = {};      // bytes that a thread keeps of each element while the K slice before it is multiplied
+  PerOperand operations = {};  // that make an element
   int64_t rows_of_tiles = 1;   // divides the rows of a tile
 };
 

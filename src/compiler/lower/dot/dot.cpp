@@ -137,7 +137,8 @@ Value DotLowering::load_source(const Side& side, size_t k, const Piece& piece) {
     const int64_t period = jump(a).period, n = length(a);
     return period == 0 || n == 1 || (period % n == 0 && begins_at(a, n));
   };
-  // Where it does not, and both periods and what lies in one take memory, the rest of the last one may not exist.
+  // Whether the array ends with a period. If it does not, and neither stride is 0, the rest of its last period may lie
+  // outside of memory.
   const auto ends_with_period = [&](Along a) {
     const kernel::Jump j = jump(a);
     const Value limit =

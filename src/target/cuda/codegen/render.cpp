@@ -288,9 +288,9 @@ void Renderer::convert(const Inst& i) {
   }
   if (const auto mask = masks_.find(from);
       mask != masks_.end() && i.op == Op::cast && is_float(i.type.dtype) && i.type.dtype != float64)
-    return arithmetic(result,
-                      conversion(fmt::format("masked_to_float({}, {}u)", at(mask->second.first), mask->second.second),
-                                 float32, i.type.dtype));
+    return arithmetic(result, conversion(fmt::format("masked_to_float({}, {}u)", at_result(mask->second.first, result),
+                                                     mask->second.second),
+                                         float32, i.type.dtype));
   if (in_halves(i))
     return arithmetic(
         result, conversion(fmt::format("from_bf16({}, r)", names_[static_cast<size_t>(from)]), float32, i.type.dtype));

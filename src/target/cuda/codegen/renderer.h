@@ -421,7 +421,8 @@ class Renderer {
   void copy_stage(const Inst& loop, const std::string& step, const std::string& slot);
   std::string slot_of(const Inst& loop) const;
   int early_iterations(const Inst& loop) const;
-  void load_early(const Inst& loop, const std::string& step, const std::string& to);
+  void load_early(const Inst& loop, const Ring& ring, const std::string& step, const std::string& to);
+  void declare_early(const Ring& ring, const std::string& name);
   bool is_packed(Value v) const;
   void copy_registers(Value v, const std::string& to, const std::string& from);
   void load_kept(const Inst& loop);

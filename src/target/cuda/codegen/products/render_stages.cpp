@@ -103,17 +103,16 @@ int Renderer::early_iterations(const Inst& loop) const {
   return registers <= most_registers ? 2 : 1;
 }
 
-/// Loads into registers what the iteration at `step` computes operands from, if there is one: into arrays whose names
-/// begin with `to`.
-void Renderer::load_early(const Inst& loop, const std::string& step, const std::string& to) {
-  const Ring& ring = early_.at(&loop);
+/// Renders loads of a ring as the iteration at `step` makes them, if there is one: into arrays whose names begin with
+/// `to`.
+void Renderer::load_early(const Inst& loop, const Ring& ring, const std::string& step, const std::string& to) {
   const std::vector<std::string> names = names_;
   open("");
   add(fmt::format("const i64 early = {};", step));
   name(loop.blocks[0].arguments[0], "early");
   open(fmt::format("if (early < {})", at(loop.args[1])));
   for (const Inst* i : ring.scalars) inst(*i);
-  early_now_ = true;
+  early_now_ = to != "kept";
   for (const Inst& i : loop.blocks[0].insts) {
     if (i.results.size() != 1 || std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) == ring.loads.end())
       continue;
@@ -138,27 +137,31 @@ void Renderer::copy_registers(Value v, const std::string& to, const std::string&
   else add(fmt::format("EACH (int r = 0; r < {}; ++r) {}[r] = {}[r];", registers, to, from));
 }
 
-/// Loads what all iterations compute operands from alike, which stays in registers.
+/// Renders the arrays that loads of a ring go to.
+void Renderer::declare_early(const Ring& ring, const std::string& name) {
+  for (const Value v : ring.loads)
+    add(fmt::format("{}{} {}{}[{}];", is_packed(v) ? "alignas(16) " : "", type_name(type(v).dtype), name, v,
+                    layout_of(v).registers()));
+}
+
+/// Loads what all iterations compute operands from alike, which stays in registers. A loop without iterations loads
+/// nothing: its arrays may be empty.
 void Renderer::load_kept(const Inst& loop) {
   const auto found = kept_early_.find(&loop);
   if (found == kept_early_.end()) return;
-  const Ring& ring = found->second;
-  for (const Inst* i : ring.scalars) inst(*i);
-  for (const Inst& i : loop.blocks[0].insts)
-    if (i.results.size() == 1 && std::find(ring.loads.begin(), ring.loads.end(), i.results[0]) != ring.loads.end())
-      load(i);
+  declare_early(found->second, "kept");
+  load_early(loop, found->second, at(loop.args[0]), "kept");
+  for (const Value v : found->second.loads) name(v, fmt::format("kept{}", v));
 }
 
 /// Begins the first loads of a loop.
 void Renderer::begin_early(const Inst& loop) {
-  const bool two = early_iterations(loop) > 1;
-  for (const std::string name : {"early", "later"})
-    for (const Value v : early_.at(&loop).loads)
-      if (two || name == "early")
-        add(fmt::format("{}{} {}{}[{}];", is_packed(v) ? "alignas(16) " : "", type_name(type(v).dtype), name, v,
-                        layout_of(v).registers()));
-  load_early(loop, at(loop.args[0]), "early");
-  if (two) load_early(loop, fmt::format("{} + {}", at(loop.args[0]), at(loop.args[2])), "later");
+  const Ring& ring = early_.at(&loop);
+  declare_early(ring, "early");
+  load_early(loop, ring, at(loop.args[0]), "early");
+  if (early_iterations(loop) == 1) return;
+  declare_early(ring, "later");
+  load_early(loop, ring, fmt::format("{} + {}", at(loop.args[0]), at(loop.args[2])), "later");
 }
 
 /// Takes what an iteration before has loaded, and begins the next loads. Where two iterations are loaded ahead, their
@@ -170,7 +173,8 @@ void Renderer::next_early(const Inst& loop) {
     copy_registers(v, fresh(v), fmt::format("early{}", v));
     if (two) copy_registers(v, fmt::format("early{}", v), fmt::format("later{}", v));
   }
-  load_early(loop, fmt::format("{} + {}{}", fresh(loop.blocks[0].arguments[0]), two ? "2 * " : "", at(loop.args[2])),
+  load_early(loop, early_.at(&loop),
+             fmt::format("{} + {}{}", fresh(loop.blocks[0].arguments[0]), two ? "2 * " : "", at(loop.args[2])),
              two ? "later" : "early");
 }
 

@@ -147,47 +147,50 @@ TEST_CASE("cufft: functions and constants are those of cufft.h") {
 
 TEST_CASE("cusolver: functions and constants are those of cusolverDn.h and cublas_v2.h") {
   namespace cusolver = weft::target::cuda::cusolver;
-#define WEFT_BOTH(name) WEFT_ABI(cusolverDnS##name), WEFT_ABI(cusolverDnD##name)
+#define WEFT_EACH(real, complex)                                                            \
+  WEFT_ABI(cusolverDnS##real), WEFT_ABI(cusolverDnD##real), WEFT_ABI(cusolverDnC##complex), \
+      WEFT_ABI(cusolverDnZ##complex)
+#define WEFT_SOLVER(name) WEFT_EACH(name, name)
+#define WEFT_BLAS(name) \
+  WEFT_ABI(cublasS##name), WEFT_ABI(cublasD##name), WEFT_ABI(cublasC##name), WEFT_ABI(cublasZ##name)
   const std::map<std::string, std::string> header = {
     WEFT_ABI(cusolverDnCreate),
     WEFT_ABI(cusolverDnSetStream),
     WEFT_ABI(cusolverDnCreateGesvdjInfo),
     WEFT_ABI(cublasCreate),
     WEFT_ABI(cublasSetStream),
-    WEFT_ABI(cublasStrsm),
-    WEFT_ABI(cublasDtrsm),
-    WEFT_BOTH(potrf_bufferSize),
-    WEFT_BOTH(potrf),
-    WEFT_BOTH(getrf_bufferSize),
-    WEFT_BOTH(getrf),
-    WEFT_BOTH(laswp),
-    WEFT_BOTH(geqrf_bufferSize),
-    WEFT_BOTH(geqrf),
-    WEFT_BOTH(orgqr_bufferSize),
-    WEFT_BOTH(orgqr),
-    WEFT_BOTH(syevd_bufferSize),
-    WEFT_BOTH(syevd),
-    WEFT_BOTH(gesvdj_bufferSize),
-    WEFT_BOTH(gesvdj),
-    WEFT_BOTH(potrfBatched),
-    WEFT_BOTH(syevjBatched_bufferSize),
-    WEFT_BOTH(syevjBatched),
-    WEFT_BOTH(gesvdjBatched_bufferSize),
-    WEFT_BOTH(gesvdjBatched),
+    WEFT_BLAS(trsm),
+    WEFT_SOLVER(potrf_bufferSize),
+    WEFT_SOLVER(potrf),
+    WEFT_SOLVER(getrf_bufferSize),
+    WEFT_SOLVER(getrf),
+    WEFT_SOLVER(laswp),
+    WEFT_SOLVER(geqrf_bufferSize),
+    WEFT_SOLVER(geqrf),
+    WEFT_EACH(orgqr_bufferSize, ungqr_bufferSize),
+    WEFT_EACH(orgqr, ungqr),
+    WEFT_EACH(syevd_bufferSize, heevd_bufferSize),
+    WEFT_EACH(syevd, heevd),
+    WEFT_SOLVER(gesvdj_bufferSize),
+    WEFT_SOLVER(gesvdj),
+    WEFT_SOLVER(potrfBatched),
+    WEFT_EACH(syevjBatched_bufferSize, heevjBatched_bufferSize),
+    WEFT_EACH(syevjBatched, heevjBatched),
+    WEFT_SOLVER(gesvdjBatched_bufferSize),
+    WEFT_SOLVER(gesvdjBatched),
     WEFT_ABI(cusolverDnCreateSyevjInfo),
-    WEFT_ABI(cublasStrsmBatched),
-    WEFT_ABI(cublasDtrsmBatched),
-    WEFT_ABI(cublasSgetrfBatched),
-    WEFT_ABI(cublasDgetrfBatched),
-    WEFT_ABI(cublasSgeqrfBatched),
-    WEFT_ABI(cublasDgeqrfBatched),
+    WEFT_BLAS(trsmBatched),
+    WEFT_BLAS(getrfBatched),
+    WEFT_BLAS(geqrfBatched),
 #if CUSOLVER_VERSION >= 11701
     WEFT_ABI(cusolverDnCreateParams),
     WEFT_ABI(cusolverDnXsyevBatched_bufferSize),
     WEFT_ABI(cusolverDnXsyevBatched),
 #endif
   };
-#undef WEFT_BOTH
+#undef WEFT_EACH
+#undef WEFT_SOLVER
+#undef WEFT_BLAS
   cusolver::Api api{};
   size_t functions = 0;
   const auto visit = [&](auto* function, const char* name) {
@@ -202,12 +205,14 @@ TEST_CASE("cusolver: functions and constants are those of cusolverDn.h and cubla
   cusolver::for_each_function(api.newer, visit);
   CHECK(static_cast<int>(cusolver::real_32) == static_cast<int>(CUDA_R_32F));
   CHECK(static_cast<int>(cusolver::real_64) == static_cast<int>(CUDA_R_64F));
+  CHECK(static_cast<int>(cusolver::complex_32) == static_cast<int>(CUDA_C_32F));
+  CHECK(static_cast<int>(cusolver::complex_64) == static_cast<int>(CUDA_C_64F));
 #endif
   CHECK(functions == header.size());
   const auto same = [](auto ours, auto theirs) { CHECK(static_cast<int>(ours) == static_cast<int>(theirs)); };
   same(cusolver::lower, CUBLAS_FILL_MODE_LOWER), same(cusolver::upper, CUBLAS_FILL_MODE_UPPER),
       same(cusolver::right, CUBLAS_SIDE_RIGHT), same(cusolver::left, CUBLAS_SIDE_LEFT);
-  same(cusolver::plain, CUBLAS_OP_N), same(cusolver::transposed, CUBLAS_OP_T),
+  same(cusolver::plain, CUBLAS_OP_N), same(cusolver::adjoint, CUBLAS_OP_C),
       same(cusolver::stored, CUBLAS_DIAG_NON_UNIT), same(cusolver::ones, CUBLAS_DIAG_UNIT);
   same(cusolver::no_vectors, CUSOLVER_EIG_MODE_NOVECTOR), same(cusolver::vectors, CUSOLVER_EIG_MODE_VECTOR);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
+#include "base/number.h"
 
 namespace weft::target::cuda {
 
@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t usual_shared_bytes = 48 << 10;
 constexpr int most_warps = 8;
+constexpr int word = 4;  // bytes
 
 std::array<LinalgKernels::Matrices, 3> three(std::span<const LinalgKernels::Matrices> some) {
   std::array<LinalgKernels::Matrices, 3> out;
@@ -26,8 +27,11 @@ LinalgKernels::LinalgKernels(Context& context, CompileSource compile)
                 {"linalg_table", {}},
                 {"linalg_rows", {}},
                 {"linalg_upper", {}},
+                {"linalg_conjugate", {}},
                 {"linalg_q_floats", {}},
-                {"linalg_q_doubles", {}}}) {}
+                {"linalg_q_doubles", {}},
+                {"linalg_q_complex_floats", {}},
+                {"linalg_q_complex_doubles", {}}}) {}
 
 void LinalgKernels::launch(Which which, int64_t blocks, int threads, size_t shared_bytes, void** arguments) const {
   Entry entry = kernels_.entry(which);
@@ -39,7 +43,7 @@ void LinalgKernels::launch(Which which, int64_t blocks, int threads, size_t shar
 void LinalgKernels::poison(const int* info, int words, int64_t count, std::span<const Matrices> results) const {
   auto r = three(results);
   std::array<int64_t, 3> numbers;
-  for (size_t i = 0; i < 3; ++i) numbers[i] = static_cast<int64_t>(r[i].bytes / 4);
+  for (size_t i = 0; i < 3; ++i) numbers[i] = static_cast<int64_t>(r[i].bytes / word);
   void* arguments[] = {&info, &words, &r[0].first, &numbers[0], &r[1].first, &numbers[1], &r[2].first, &numbers[2]};
   launch(nan, count, 128, 0, arguments);
 }
@@ -57,20 +61,31 @@ void LinalgKernels::exchanged_rows(const int* pivots, int pivoted, uint32_t* to,
   launch(rows, count, 32, static_cast<size_t>(m) * sizeof(uint32_t), arguments);
 }
 
-void LinalgKernels::upper_parts(bool doubles, const void* from, void* to, int n, int64_t count) const {
-  int words = doubles ? 2 : 1;
+void LinalgKernels::upper_parts(Dtype element, const void* from, void* to, int n, int64_t count) const {
+  int words = element.size() / word;
   int64_t all = count * n * n * words;
   void* arguments[] = {&from, &to, &n, &words, &all};
   launch(upper, (all + 127) / 128, 128, 0, arguments);
 }
 
-void LinalgKernels::columns_of_q(bool doubles, const void* reflections, const void* tau, void* q, int m, int n,
+void LinalgKernels::conjugate(Dtype element, void* numbers, int64_t count) const {
+  if (!is_complex(element)) return;
+  int words = element.size() / word;
+  void* arguments[] = {&numbers, &words, &count};
+  launch(conjugates, (count + 127) / 128, 128, 0, arguments);
+}
+
+void LinalgKernels::columns_of_q(Dtype element, const void* reflections, const void* tau, void* q, int m, int n,
                                  int columns, int64_t count) const {
-  const size_t column = static_cast<size_t>(m) * (doubles ? sizeof(double) : sizeof(float));
+  const size_t column = static_cast<size_t>(m) * static_cast<size_t>(element.size());
   const int warps = static_cast<int>(std::min({static_cast<size_t>(most_warps), static_cast<size_t>(columns),
                                                std::max<size_t>(1, usual_shared_bytes / column)}));
   void* arguments[] = {&reflections, &tau, &q, &m, &n, &columns};
-  launch(doubles ? q_doubles : q_floats, count, 32 * warps, static_cast<size_t>(warps) * column, arguments);
+  const Which which = element == float32     ? q_floats
+                      : element == float64   ? q_doubles
+                      : element == complex64 ? q_complex_floats
+                                             : q_complex_doubles;
+  launch(which, count, 32 * warps, static_cast<size_t>(warps) * column, arguments);
 }
 
 }  // namespace weft::target::cuda

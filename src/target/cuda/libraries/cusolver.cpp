@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "target/cuda/driver/library.h"
 #include "target/cuda/libraries/cusolver_call.h"
 
@@ -40,18 +41,27 @@ const Api* api() {
   return instance;
 }
 
-}  // namespace cusolver
-
-namespace cusolver {
-
 void check_solver(int status, const char* call, const std::string& what) {
   if (status != 0) throw_failure("linalg", fmt::format("{} failed with status {} on {}", call, status, what));
 }
 
+namespace {
+
+/// Complex matrices have the parts of a number along a last axis (graph/complex/complex_calls.cpp).
+constexpr std::string_view of_complex = "complex_";
+bool takes_pairs(const kernel::CallDesc& desc) { return std::string_view(desc.name).starts_with(of_complex); }
+
+Dtype element_of(const kernel::CallDesc& desc) {
+  return takes_pairs(desc) ? complex_of(desc.inputs[0].dtype) : desc.inputs[0].dtype;
+}
+size_t batch_axes(const kernel::CallDesc& desc) { return desc.inputs[0].extents.size() - (takes_pairs(desc) ? 3 : 2); }
+
+}  // namespace
+
 Problem::Problem(Routine wanted_routine, const kernel::CallDesc& desc)
-    : routine(wanted_routine), what(desc.to_string()), doubles(desc.inputs[0].dtype == float64) {
+    : routine(wanted_routine), what(desc.to_string()), element(element_of(desc)) {
   const std::vector<int64_t>& extents = desc.inputs[0].extents;
-  const size_t batch = extents.size() - 2;
+  const size_t batch = batch_axes(desc);
   for (size_t k = 0; k < batch; ++k) count *= extents[k];
   for (const auto* arrays : {&desc.inputs, &desc.outputs})
     for (const kernel::CallDesc::Array& array : *arrays) {
@@ -61,7 +71,7 @@ Problem::Problem(Routine wanted_routine, const kernel::CallDesc& desc)
       used.push_back(array.used);
     }
   n = static_cast<int>(extents[batch]), m = static_cast<int>(extents[batch + 1]);
-  if (routine == Routine::solve_triangular) columns = static_cast<int>(desc.inputs[1].extents.back());
+  if (routine == Routine::solve_triangular) columns = static_cast<int>(desc.inputs[1].extents[batch + 1]);
   if (routine == Routine::qr) columns = static_cast<int>(desc.outputs[0].extents[batch]);
   if (!desc.integers.empty()) first = desc.integers[0] != 0;
   if (desc.integers.size() > 1) second = desc.integers[1] != 0;
@@ -139,10 +149,13 @@ class CusolverCall final : public LibraryCall {
   }
 
  private:
-  T* row_indices(char* p) const { return reinterpret_cast<T*>(p); }
+  template <class N = T>
+  static N* numbers(char* p) {
+    return reinterpret_cast<N*>(p);
+  }
   char* scratch(size_t offset) const { return reinterpret_cast<char*>(workspace_->address()) + offset; }
   int* info() const { return reinterpret_cast<int*>(scratch(0)); }
-  T* work() const { return row_indices(scratch(work_at_)); }
+  T* work() const { return numbers(scratch(work_at_)); }
 
   void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
 
@@ -210,31 +223,39 @@ class CusolverCall final : public LibraryCall {
     switch (problem_.routine) {
       case Routine::cholesky:  // a row-major lower part is a column-major upper part
         copy(p[1], p[0], problem_.bytes[0]);
-        return check_call(r.potrf(h, upper, problem_.n, row_indices(p[1]), problem_.n, work(), work_size_,
-                                  reinterpret_cast<int*>(p[2])),
-                          "potrf");
+        return check_call(
+            r.potrf(h, upper, problem_.n, numbers(p[1]), problem_.n, work(), work_size_, reinterpret_cast<int*>(p[2])),
+            "potrf");
       case Routine::solve_triangular: return solve(p);
       case Routine::lu: return lu(p, info);
       case Routine::qr:
         copy(p[1], p[0], problem_.bytes[0]);
-        check_call(r.geqrf(h, problem_.m, problem_.n, row_indices(p[1]), problem_.m, row_indices(scratch(kept_at_)),
-                           work(), work_size_, info),
+        check_call(r.geqrf(h, problem_.m, problem_.n, numbers(p[1]), problem_.m, numbers(scratch(kept_at_)), work(),
+                           work_size_, info),
                    "geqrf");
-        return check_call(r.orgqr(h, problem_.m, problem_.columns, problem_.n, row_indices(p[1]), problem_.m,
-                                  row_indices(scratch(kept_at_)), work(), work_size_, info + 1),
+        return check_call(r.orgqr(h, problem_.m, problem_.columns, problem_.n, numbers(p[1]), problem_.m,
+                                  numbers(scratch(kept_at_)), work(), work_size_, info + 1),
                           "orgqr");
       case Routine::svd:
         copy(scratch(kept_at_), p[0], problem_.bytes[0]);
-        return check_call(r.gesvdj(h, problem_.wanted, 1, problem_.m, problem_.n, row_indices(scratch(kept_at_)),
-                                   problem_.m, row_indices(p[1]), row_indices(p[2]), problem_.m, row_indices(p[3]),
-                                   problem_.n, work(), work_size_, info, shared_.jacobi),
-                          "gesvdj");
+        check_call(r.gesvdj(h, problem_.wanted, 1, problem_.m, problem_.n, numbers(scratch(kept_at_)), problem_.m,
+                            numbers<Real<T>>(p[1]), numbers(p[2]), problem_.m, numbers(p[3]), problem_.n, work(),
+                            work_size_, info, shared_.jacobi),
+                   "gesvdj");
+        return conjugate(p[3], 3);  // V by columns is Vᵀ by rows
       case Routine::eigh:
         copy(p[2], p[0], problem_.bytes[0]);
-        return check_call(r.syevd(h, problem_.wanted, upper, problem_.n, row_indices(p[2]), problem_.n,
-                                  row_indices(p[1]), work(), work_size_, info),
-                          "syevd");
+        check_call(r.syevd(h, problem_.wanted, upper, problem_.n, numbers(p[2]), problem_.n, numbers<Real<T>>(p[1]),
+                           work(), work_size_, info),
+                   "syevd");
+        return conjugate(p[2], 2);  // a row-major Hermitian matrix is the conjugate of a column-major one
     }
+  }
+
+  /// Conjugates one matrix of an operand, where it has readers.
+  void conjugate(void* matrix, size_t operand) const {
+    if (problem_.used[operand])
+      kernels_->conjugate(problem_.element, matrix, static_cast<int64_t>(problem_.bytes[operand] / sizeof(T)));
   }
 
   /// Solves T X = B in row-major order as Xᵀ Tᵀ = Bᵀ in column-major order.
@@ -242,8 +263,8 @@ class CusolverCall final : public LibraryCall {
     const T one = 1;
     copy(p[2], p[1], problem_.bytes[1]);
     check_call(routines<T>().trsm(shared_.blas, right, problem_.first ? lower : upper,
-                                  problem_.second ? transposed : plain, stored, problem_.columns, problem_.n, &one,
-                                  row_indices(p[0]), problem_.n, row_indices(p[2]), problem_.columns),
+                                  problem_.second ? adjoint : plain, stored, problem_.columns, problem_.n, &one,
+                                  numbers(p[0]), problem_.n, numbers(p[2]), problem_.columns),
                "trsm");
   }
 
@@ -251,11 +272,11 @@ class CusolverCall final : public LibraryCall {
     const Routines<T>& r = routines<T>();
     int* pivots = reinterpret_cast<int*>(p[3]);
     copy(p[1], p[0], problem_.bytes[0]);
-    check_call(r.getrf(shared_.handle, problem_.m, problem_.n, row_indices(p[1]), problem_.m, work(), pivots, info),
+    check_call(r.getrf(shared_.handle, problem_.m, problem_.n, numbers(p[1]), problem_.m, work(), pivots, info),
                "getrf");
     copy(p[2], reinterpret_cast<const char*>(row_indices_->address()), problem_.bytes[2]);
-    check_call(cusolver::api()->floats.laswp(shared_.handle, 1, reinterpret_cast<float*>(p[2]), problem_.m, 1,
-                                             std::min(problem_.m, problem_.n), pivots, 1),
+    check_call(cusolver::routines<float>().laswp(shared_.handle, 1, reinterpret_cast<float*>(p[2]), problem_.m, 1,
+                                                 std::min(problem_.m, problem_.n), pivots, 1),
                "laswp");
   }
 
@@ -285,8 +306,9 @@ std::optional<Routine> routine_of(const kernel::CallDesc& desc) {
                                                                    {"qr", Routine::qr},
                                                                    {"svd", Routine::svd},
                                                                    {"eigh", Routine::eigh}};
+  const std::string_view called = std::string_view(desc.name).substr(takes_pairs(desc) ? of_complex.size() : 0);
   for (const auto& [name, routine] : names)
-    if (name == desc.name) return routine;
+    if (name == called) return routine;
   return std::nullopt;
 }
 
@@ -295,7 +317,7 @@ bool countable(const kernel::CallDesc& desc) {
   for (const auto* arrays : {&desc.inputs, &desc.outputs})
     for (const kernel::CallDesc::Array& array : *arrays) {
       int64_t matrix = 1;
-      for (size_t k = desc.inputs[0].extents.size() - 2; k < array.extents.size(); ++k) matrix *= array.extents[k];
+      for (size_t k = batch_axes(desc); k < array.extents.size(); ++k) matrix *= array.extents[k];
       if (matrix > INT_MAX) return false;
     }
   return true;
@@ -307,18 +329,17 @@ std::shared_ptr<const LibraryCall> cusolver_call(const kernel::CallDesc& desc, C
                                                  std::shared_ptr<const LinalgKernels> kernels) {
   const std::optional<Routine> routine = routine_of(desc);
   if (!routine || !cusolver::api() || !countable(desc)) return nullptr;
-  const std::vector<int64_t>& extents = desc.inputs[0].extents;
-  if (std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; }) ||
-      (*routine == Routine::solve_triangular && desc.inputs[1].extents.back() == 0))
-    return nullptr;
+  for (const kernel::CallDesc::Array& input : desc.inputs)
+    if (std::find(input.extents.begin(), input.extents.end(), 0) != input.extents.end()) return nullptr;
   const Problem problem(*routine, desc);
   Shared* const all = shared(context);
   if (!all) return nullptr;
   const bool at_once = batches(problem, *all);
   if (!at_once && !worth_it(problem)) return nullptr;
   if (at_once) return batched_call(problem, context, *all, std::move(kernels));
-  if (problem.doubles) return std::make_shared<CusolverCall<double>>(problem, context, *all, std::move(kernels));
-  return std::make_shared<CusolverCall<float>>(problem, context, *all, std::move(kernels));
+  return for_element(problem.element, [&](auto number) -> std::shared_ptr<const LibraryCall> {
+    return std::make_shared<CusolverCall<decltype(number)>>(problem, context, *all, std::move(kernels));
+  });
 }
 
 }  // namespace weft::target::cuda

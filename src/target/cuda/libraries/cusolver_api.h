@@ -2,7 +2,10 @@
 // The parts of cuSOLVER's dense interface and of cuBLAS's triangular and batched routines that Weft needs, in
 // declarations of our own. tests/target/cuda/cuda_libraries_test.cpp compares them with their headers. Matrices are
 // column-major.
+#include <complex>
+#include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "target/cuda/driver/driver.h"
 
@@ -16,11 +19,24 @@ using Parameters = struct OpaqueParameters*;
 enum Part : int { lower = 0, upper = 1 };
 enum Vectors : int { no_vectors = 0, vectors = 1 };
 enum Side : int { left = 0, right = 1 };
-enum Operation : int { plain = 0, transposed = 1 };
+enum Operation : int { plain = 0, adjoint = 2 };
 enum Diagonal : int { stored = 0, ones = 1 };
-enum NumberType : int { real_32 = 0, real_64 = 1 };
+enum NumberType : int { real_32 = 0, real_64 = 1, complex_32 = 4, complex_64 = 5 };
 
-/// The routines for one element type: "…S…" for float, "…D…" for double. Workspace sizes are in elements.
+template <class T>
+struct RealOf {
+  using type = T;
+};
+template <class T>
+struct RealOf<std::complex<T>> {
+  using type = T;
+};
+/// float of float and complex float, double of double and complex double.
+template <class T>
+using Real = typename RealOf<T>::type;
+
+/// The routines for one element type: "…S…" for float, "…D…" for double, "…C…" and "…Z…" for complex numbers of them,
+/// where orgqr is ungqr and sy… is he…. Workspace sizes are in elements.
 template <class T>
 struct Routines {
   int (*potrf_size)(Handle, Part, int n, T* a, int lda, int* size);
@@ -32,23 +48,23 @@ struct Routines {
   int (*geqrf)(Handle, int m, int n, T* a, int lda, T* tau, T* work, int size, int* info);
   int (*orgqr_size)(Handle, int m, int n, int k, const T* a, int lda, const T* tau, int* size);
   int (*orgqr)(Handle, int m, int n, int k, T* a, int lda, const T* tau, T* work, int size, int* info);
-  int (*syevd_size)(Handle, Vectors, Part, int n, const T* a, int lda, const T* w, int* size);
-  int (*syevd)(Handle, Vectors, Part, int n, T* a, int lda, T* w, T* work, int size, int* info);
-  int (*gesvdj_size)(Handle, Vectors, int thin, int m, int n, const T* a, int lda, const T* s, const T* u, int ldu,
-                     const T* v, int ldv, int* size, Jacobi);
-  int (*gesvdj)(Handle, Vectors, int thin, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* v, int ldv, T* work,
-                int size, int* info, Jacobi);
+  int (*syevd_size)(Handle, Vectors, Part, int n, const T* a, int lda, const Real<T>* w, int* size);
+  int (*syevd)(Handle, Vectors, Part, int n, T* a, int lda, Real<T>* w, T* work, int size, int* info);
+  int (*gesvdj_size)(Handle, Vectors, int thin, int m, int n, const T* a, int lda, const Real<T>* s, const T* u,
+                     int ldu, const T* v, int ldv, int* size, Jacobi);
+  int (*gesvdj)(Handle, Vectors, int thin, int m, int n, T* a, int lda, Real<T>* s, T* u, int ldu, T* v, int ldv,
+                T* work, int size, int* info, Jacobi);
   int (*trsm)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* a, int lda, T* b, int ldb);
 
   // Batched routines. Pointer tables hold the address of each matrix; plain pointers mean matrices one after the other.
   int (*potrf_batched)(Handle, Part, int n, T* a[], int lda, int* info, int count);
-  int (*syevj_batched_size)(Handle, Vectors, Part, int n, const T* a, int lda, const T* w, int* size, SymmetricJacobi,
-                            int count);
-  int (*syevj_batched)(Handle, Vectors, Part, int n, T* a, int lda, T* w, T* work, int size, int* info, SymmetricJacobi,
-                       int count);
-  int (*gesvdj_batched_size)(Handle, Vectors, int m, int n, const T* a, int lda, const T* s, const T* u, int ldu,
+  int (*syevj_batched_size)(Handle, Vectors, Part, int n, const T* a, int lda, const Real<T>* w, int* size,
+                            SymmetricJacobi, int count);
+  int (*syevj_batched)(Handle, Vectors, Part, int n, T* a, int lda, Real<T>* w, T* work, int size, int* info,
+                       SymmetricJacobi, int count);
+  int (*gesvdj_batched_size)(Handle, Vectors, int m, int n, const T* a, int lda, const Real<T>* s, const T* u, int ldu,
                              const T* v, int ldv, int* size, Jacobi, int count);
-  int (*gesvdj_batched)(Handle, Vectors, int m, int n, T* a, int lda, T* s, T* u, int ldu, T* v, int ldv, T* work,
+  int (*gesvdj_batched)(Handle, Vectors, int m, int n, T* a, int lda, Real<T>* s, T* u, int ldu, T* v, int ldv, T* work,
                         int size, int* info, Jacobi, int count);
   int (*trsm_batched)(Blas, Side, Part, Operation, Diagonal, int m, int n, const T* alpha, const T* const a[], int lda,
                       T* const b[], int ldb, int count);
@@ -73,24 +89,27 @@ struct Api {
   int (*create_symmetric_jacobi)(SymmetricJacobi* parameters);
   int (*blas_create)(Blas* handle);
   int (*blas_set_stream)(Blas handle, StreamHandle stream);
-  Routines<float> floats;
-  Routines<double> doubles;
+  std::tuple<Routines<float>, Routines<double>, Routines<std::complex<float>>, Routines<std::complex<double>>> routines;
   Newer newer;
 };
 
 /// Calls visit(pointer, name) for each function of one element type.
 template <class T, class Visit>
 void for_each_routine(Routines<T>& r, Visit&& visit) {
-  const std::string type = sizeof(T) == 8 ? "D" : "S";
-  const auto dense = [&](auto*& function, const char* name) { visit(function, ("cusolverDn" + type + name).c_str()); };
+  constexpr bool complex = !std::is_same_v<T, Real<T>>;
+  const std::string type = sizeof(Real<T>) == 8 ? (complex ? "Z" : "D") : (complex ? "C" : "S");
+  const std::string orgqr = complex ? "ungqr" : "orgqr", syev = complex ? "heev" : "syev";
+  const auto dense = [&](auto*& function, const std::string& name) {
+    visit(function, ("cusolverDn" + type + name).c_str());
+  };
   dense(r.potrf_size, "potrf_bufferSize"), dense(r.potrf, "potrf");
   dense(r.getrf_size, "getrf_bufferSize"), dense(r.getrf, "getrf"), dense(r.laswp, "laswp");
   dense(r.geqrf_size, "geqrf_bufferSize"), dense(r.geqrf, "geqrf");
-  dense(r.orgqr_size, "orgqr_bufferSize"), dense(r.orgqr, "orgqr");
-  dense(r.syevd_size, "syevd_bufferSize"), dense(r.syevd, "syevd");
+  dense(r.orgqr_size, orgqr + "_bufferSize"), dense(r.orgqr, orgqr);
+  dense(r.syevd_size, syev + "d_bufferSize"), dense(r.syevd, syev + "d");
   dense(r.gesvdj_size, "gesvdj_bufferSize"), dense(r.gesvdj, "gesvdj");
   dense(r.potrf_batched, "potrfBatched");
-  dense(r.syevj_batched_size, "syevjBatched_bufferSize"), dense(r.syevj_batched, "syevjBatched");
+  dense(r.syevj_batched_size, syev + "jBatched_bufferSize"), dense(r.syevj_batched, syev + "jBatched");
   dense(r.gesvdj_batched_size, "gesvdjBatched_bufferSize"), dense(r.gesvdj_batched, "gesvdjBatched");
   const auto blas = [&](auto*& function, const char* name) { visit(function, ("cublas" + type + name).c_str()); };
   blas(r.trsm, "trsm_v2"), blas(r.trsm_batched, "trsmBatched"), blas(r.getrf_batched, "getrfBatched"),
@@ -106,8 +125,7 @@ void for_each_function(Api& api, Visit&& visit) {
   visit(api.create_symmetric_jacobi, "cusolverDnCreateSyevjInfo");
   visit(api.blas_create, "cublasCreate_v2");
   visit(api.blas_set_stream, "cublasSetStream_v2");
-  for_each_routine(api.floats, visit);
-  for_each_routine(api.doubles, visit);
+  std::apply([&](auto&... routines) { (for_each_routine(routines, visit), ...); }, api.routines);
 }
 
 template <class Visit>

@@ -32,18 +32,19 @@ class BatchedCall final : public LibraryCall {
     const Problem& q = problem_;
     const Routines<T>& r = routines<T>();
     const auto numbers = [](void* at) { return static_cast<T*>(at); };
+    const auto reals = [](void* at) { return static_cast<Real<T>*>(at); };
     switch (q.routine) {
       case Routine::cholesky:
         copy(p[1], p[0], 0);
         fill_table({{p[1], q.bytes[1]}});
         check_call(r.potrf_batched(shared_.handle, upper, q.n, table(0), q.n, static_cast<int*>(p[2]), count_),
                    "potrfBatched");
-        return kernels_->upper_parts(q.doubles, p[0], p[1], q.n, q.count);  // the routine for float64 writes there
+        return kernels_->upper_parts(q.element, p[0], p[1], q.n, q.count);  // the routine for float64 writes there
       case Routine::solve_triangular: {
         const T one = 1;
         copy(p[2], p[1], 1);
         fill_table({{p[0], q.bytes[0]}, {p[2], q.bytes[2]}});
-        return check_call(r.trsm_batched(shared_.blas, right, q.first ? lower : upper, q.second ? transposed : plain,
+        return check_call(r.trsm_batched(shared_.blas, right, q.first ? lower : upper, q.second ? adjoint : plain,
                                          stored, q.columns, q.n, &one, table(0), q.n, table(1), q.columns, count_),
                           "trsmBatched");
       }
@@ -58,26 +59,28 @@ class BatchedCall final : public LibraryCall {
         copy(kept(), p[0], 0);
         fill_table({{kept(), q.bytes[0]}, {tau(), tau_bytes()}});
         check_call(r.geqrf_batched(shared_.blas, q.m, q.n, table(0), q.m, table(1), &wrong, count_), "geqrfBatched");
-        return kernels_->columns_of_q(q.doubles, kept(), tau(), p[1], q.m, q.n, q.columns, q.count);
+        return kernels_->columns_of_q(q.element, kept(), tau(), p[1], q.m, q.n, q.columns, q.count);
       }
       case Routine::svd:
         copy(kept(), p[0], 0);
         check_call(
-            r.gesvdj_batched(shared_.handle, q.wanted, q.m, q.n, numbers(kept()), q.m, numbers(p[1]), numbers(p[2]),
-                             q.m, numbers(p[3]), q.n, numbers(work()), work_size_, info(), shared_.jacobi, count_),
+            r.gesvdj_batched(shared_.handle, q.wanted, q.m, q.n, numbers(kept()), q.m, reals(p[1]), numbers(p[2]), q.m,
+                             numbers(p[3]), q.n, numbers(work()), work_size_, info(), shared_.jacobi, count_),
             "gesvdjBatched");
+        conjugate(p[3], 3);  // as in CusolverCall
         return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2, 3}));
       case Routine::eigh:
         copy(p[2], p[0], 0);
         if (by_reflections())
-          check_call(api()->newer.syev_batched(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type(), p[2],
-                                               q.n, type(), p[1], type(), work(), work_bytes_, host_work_.data(),
-                                               host_work_.size(), info(), q.count),
+          check_call(api()->newer.syev_batched(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type<T>(),
+                                               p[2], q.n, type<Real<T>>(), p[1], type<T>(), work(), work_bytes_,
+                                               host_work_.data(), host_work_.size(), info(), q.count),
                      "XsyevBatched");
         else
-          check_call(r.syevj_batched(shared_.handle, q.wanted, upper, q.n, numbers(p[2]), q.n, numbers(p[1]),
+          check_call(r.syevj_batched(shared_.handle, q.wanted, upper, q.n, numbers(p[2]), q.n, reals(p[1]),
                                      numbers(work()), work_size_, info(), shared_.symmetric, count_),
                      "syevjBatched");
+        conjugate(p[2], 2);
         return kernels_->poison(info(), 1, q.count, q.parts(p, {1, 2}));
     }
   }
@@ -96,8 +99,8 @@ class BatchedCall final : public LibraryCall {
     size_t host_bytes = 0;
     if (by_reflections()) {
       check_call(
-          api()->newer.syev_batched_size(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type(), nullptr, q.n,
-                                         type(), nullptr, type(), &work_bytes_, &host_bytes, q.count),
+          api()->newer.syev_batched_size(shared_.handle, shared_.parameters, q.wanted, upper, q.n, type<T>(), nullptr,
+                                         q.n, type<Real<T>>(), nullptr, type<T>(), &work_bytes_, &host_bytes, q.count),
           "XsyevBatched_bufferSize");
       host_work_.resize(host_bytes);
     } else if (q.routine == Routine::eigh)
@@ -115,7 +118,12 @@ class BatchedCall final : public LibraryCall {
   }
 
   bool by_reflections() const { return problem_.routine == Routine::eigh && problem_.n > most_small; }
-  static constexpr NumberType type() { return sizeof(T) == 8 ? real_64 : real_32; }
+  template <class N>
+  static constexpr NumberType type() {
+    constexpr bool wide = sizeof(Real<N>) == 8;
+    if constexpr (std::is_same_v<N, Real<N>>) return wide ? real_64 : real_32;
+    else return wide ? complex_64 : complex_32;
+  }
   void check_call(int status, const char* call) const { check_solver(status, call, problem_.what); }
   char* scratch(size_t offset) const { return reinterpret_cast<char*>(workspace_->address()) + offset; }
   int* info() const { return reinterpret_cast<int*>(scratch(0)); }
@@ -127,6 +135,12 @@ class BatchedCall final : public LibraryCall {
 
   void fill_table(std::initializer_list<LinalgKernels::Matrices> of) const {
     kernels_->addresses(scratch(table_at_), problem_.count, of);
+  }
+
+  /// Conjugates all matrices of an operand, where it has readers.
+  void conjugate(void* matrices, size_t operand) const {
+    const auto numbers = static_cast<int64_t>(problem_.bytes[operand] / sizeof(T));
+    if (problem_.used[operand]) kernels_->conjugate(problem_.element, matrices, problem_.count * numbers);
   }
 
   /// Copies all matrices of an operand.
@@ -172,8 +186,9 @@ bool batches(const Problem& p, const Shared& shared) {
 
 std::shared_ptr<const LibraryCall> batched_call(const Problem& problem, Context& context, Shared& shared,
                                                 std::shared_ptr<const LinalgKernels> kernels) {
-  if (problem.doubles) return std::make_shared<BatchedCall<double>>(problem, context, shared, std::move(kernels));
-  return std::make_shared<BatchedCall<float>>(problem, context, shared, std::move(kernels));
+  return for_element(problem.element, [&](auto number) -> std::shared_ptr<const LibraryCall> {
+    return std::make_shared<BatchedCall<decltype(number)>>(problem, context, shared, std::move(kernels));
+  });
 }
 
 }  // namespace weft::target::cuda::cusolver

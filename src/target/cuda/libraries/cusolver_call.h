@@ -29,7 +29,7 @@ struct Problem {
   int columns = 0;                     // of the right side, or of Q
   bool first = false, second = false;  // the call's integers
   Vectors wanted = vectors;
-  bool doubles = false;
+  Dtype element;  // float32, float64, complex64 or complex128
 };
 
 /// What all calls on a device share. Calls take turns: the routines of one handle are not thread-safe.
@@ -44,8 +44,16 @@ struct Shared {
 
 template <class T>
 const Routines<T>& routines() {
-  if constexpr (sizeof(T) == 8) return api()->doubles;
-  else return api()->floats;
+  return std::get<Routines<T>>(api()->routines);
+}
+
+/// Returns f(T()) for the element type T of a problem.
+template <class F>
+auto for_element(Dtype element, F f) {
+  if (element == complex128) return f(std::complex<double>());
+  if (element == complex64) return f(std::complex<float>());
+  if (element == float64) return f(double());
+  return f(float());
 }
 
 constexpr size_t grain = 256;  // alignment of parts of the workspace, in bytes

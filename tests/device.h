@@ -1,8 +1,8 @@
 #pragma once
 // What tests run on. The device: the CPU; with WEFT_TEST_DEVICE=cuda the first GPU (cuda:1: the second), which is then
-// the default device as well; with WEFT_TEST_DEVICE=many the CPU, which is given what the compiler makes for a GPU of
-// many threads. The CPU's instructions: its own; with WEFT_TEST_ISA=avx512, avx2 or generic those alone, in generated
-// code and in oneDNN. A program whose processor lacks them ends at once with `skipped`.
+// the default device as well; with WEFT_TEST_DEVICE=simt the CPU, which is given what the compiler makes for a GPU. The
+// CPU's instructions: its own; with WEFT_TEST_ISA=avx512, avx2 or generic those alone, in generated code and in oneDNN.
+// A program whose processor lacks them, or has no more than them, ends at once with `skipped`.
 #include "target/target.h"
 
 namespace weft::test {

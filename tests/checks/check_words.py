@@ -10,6 +10,7 @@ comments where they are no English word (with an underscore or a capital inside)
 since it is generated code or a file format. Phrases are regular expressions over comments, string literals and
 documents, in any case; blanks stand for line breaks and comment signs as well.
 """
+import bisect
 import re
 import sys
 from pathlib import Path
@@ -44,35 +45,53 @@ def files(root):
     return [p for p in found if not str(p.relative_to(root)).startswith(SKIPPED)]
 
 
-def blanked(text):
-    return re.sub(r"[^\n]", " ", text)
+class Text:
+    """Parts of a file, joined by a blank: what lies between them takes most of a search's time otherwise."""
+
+    def __init__(self, parts):
+        self.starts, self.offsets, length = [], [], 0
+        for offset, part in parts:
+            self.starts.append(length)
+            self.offsets.append(offset)
+            length += len(part) + 1
+        self.joined = " ".join(part for _, part in parts)
+        self.words = set(re.findall(r"\w+", self.joined))
+
+    def matches(self, pattern):
+        """Where the pattern matches: (offset in the file, text)."""
+        for m in pattern.finditer(self.joined):
+            part = bisect.bisect_right(self.starts, m.start()) - 1
+            yield self.offsets[part] + m.start() - self.starts[part], m.group()
 
 
 def split(path):
-    """Three texts of the file's length: code, code with comments, and prose (comments, string literals, documents)."""
+    """The file, and of it three texts: code, code with comments, and prose (comments, string literals, documents)."""
     text = path.read_text(errors="replace")
     if path.suffix == ".md":
-        return blanked(text), blanked(text), text
+        return text, Text([]), Text([]), Text([(0, text.lower())])
     bare, code, prose, at = [], [], [], 0
     for m in LEXER.finditer(text):
-        between = text[at:m.start()]
+        between = (at, text[at:m.start()])
         bare.append(between)
         code.append(between)
-        prose.append(blanked(between))
-        part = m.group()
-        bare.append(blanked(part))
         if m.group("comment"):
-            code.append(part)
-            prose.append(part)
-        else:
-            include = re.search(r"#include\s*$", between)
-            code.append(blanked(part))
-            prose.append(part if m.group("text") and not include else blanked(part))
+            code.append((m.start(), m.group()))
+        if m.group("comment") or m.group("text") and not re.search(r"#include\s*$", between[1]):
+            prose.append((m.start(), m.group().lower()))
         at = m.end()
-    bare.append(text[at:])
-    code.append(text[at:])
-    prose.append(blanked(text[at:]))
-    return "".join(bare), "".join(code), "".join(prose)
+    bare.append((at, text[at:]))
+    code.append((at, text[at:]))
+    return text, Text(bare), Text(code), Text(prose)
+
+
+def required(phrase):
+    """Letters that every match of the regular expression has: most texts lack them, and are not searched further."""
+    if "[" in phrase or re.search(r"\|(?![^(]*\))", phrase):
+        return ""
+    while "(" in phrase:
+        phrase = re.sub(r"\([^()]*\)[?*]?", "\0", phrase)
+    phrase = re.sub(r"\\.|.[?*]|[^a-z ]", "\0", phrase)
+    return max(re.findall("[a-z]*", phrase), key=len)
 
 
 def names_pattern(names):
@@ -89,28 +108,24 @@ def main():
     if not rows:
         print("check_words: docs/glossary.md has no table of retired words")
         return 1
-    everywhere = files(root)
-    texts = {}
+    everywhere = [(str(p.relative_to(root)), split(p)) for p in files(root)]
     wrong = 0
     for word, names, phrases, folders, now in rows:
         plain = names_pattern([n for n in names if not is_name(n)])
         compound = names_pattern([n for n in names if is_name(n)])
-        spoken = [re.compile(re.sub(r" ", r"(?:\\s|//+|\\*)+", p), re.I) for p in phrases]
-        for path in everywhere:
-            name = str(path.relative_to(root))
+        parts = {n.split("::")[-1] for n in names}
+        spoken = [(required(p.lower()), re.compile(re.sub(r" ", r"(?:\\s|//+|\\*)+", p.lower()))) for p in phrases]
+        for name, (text, bare, code, prose) in everywhere:
             if folders and not name.startswith(tuple(folders)):
                 continue
-            if path not in texts:
-                texts[path] = split(path)
-            bare, code, prose = texts[path]
-            hits = list(plain.finditer(bare)) if plain else []
-            hits += compound.finditer(code) if compound else []
-            for p in spoken:
-                hits += p.finditer(prose)
-            for m in hits:
-                line = texts[path][0].count("\n", 0, m.start()) + 1
-                found = re.sub(r"\s+", " ", m.group())
-                print(f"{name}:{line}: '{found}': {word} is retired, say: {now}")
+            hits = list(bare.matches(plain)) if plain and not bare.words.isdisjoint(names) else []
+            hits += code.matches(compound) if compound and not code.words.isdisjoint(parts) else []
+            for letters, p in spoken:
+                if letters in prose.joined:
+                    hits += prose.matches(p)
+            for offset, found in hits:
+                found = re.sub(r"\s+", " ", found)
+                print(f"{name}:{text.count(chr(10), 0, offset) + 1}: '{found}': {word} is retired, say: {now}")
                 wrong += 1
     if wrong:
         print(f"check_words: {wrong} retired words; docs/glossary.md says what to write instead")

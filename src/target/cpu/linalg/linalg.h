@@ -50,4 +50,20 @@ using Part = typename Eigen::NumTraits<T>::Real;
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, Part<T>>, double, std::complex<double>>;
 
+template <class T>
+using Dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+
+/// The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors as columns, empty where none were asked for.
+template <class S>
+struct Eigenpairs {
+  bool found;  // whether the iteration converged
+  Eigen::VectorXd values;
+  Dense<S> vectors;
+};
+
+/// Computes them from the lower triangle of a. S: double or std::complex<double>. All callers share the two functions,
+/// since Eigen's solver takes tens of seconds to compile.
+template <class S>
+Eigenpairs<S> eigenpairs(const Dense<S>& a, bool vectors);
+
 }  // namespace weft::target

@@ -2,7 +2,6 @@
 // columns nearly orthogonal, and Jacobi rotations of pairs of columns do the rest (Drmač & Veselić, New fast and
 // accurate Jacobi SVD algorithm, 2008, which precondition with another decomposition). The rotations recover the
 // accuracy that squaring A loses.
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <numeric>
 
@@ -13,9 +12,6 @@ namespace {
 
 using Eigen::Index;
 using Eigen::VectorXd;
-
-template <class T>
-using Dense = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
@@ -88,7 +84,13 @@ void svd(std::span<void* const> operands, int64_t m, int64_t n, bool vectors) {
   Dense<S> b = Eigen::Map<const Dense<T>>(static_cast<const T*>(operands[0]), m, n).template cast<S>();
   const double largest = b.cwiseAbs().maxCoeff(), scale = largest > 0 ? largest : 1;
   b /= scale;
-  Dense<S> v = Eigen::SelfAdjointEigenSolver<Dense<S>>(b.adjoint() * b).eigenvectors().rowwise().reverse();
+  const Eigenpairs<S> pairs = eigenpairs<S>(b.adjoint() * b, true);
+  if (!pairs.found) {  // an element is not finite
+    fill_nan<R>(operands[1], n);
+    if (vectors) fill_nan<T>(operands[2], m * n), fill_nan<T>(operands[3], n * n);
+    return;
+  }
+  Dense<S> v = pairs.vectors.rowwise().reverse();
   b *= v;
   orthogonalise(b, v, sizeof(R) == sizeof(float) ? 1e-9 : epsilon * std::sqrt(static_cast<double>(m)));
   const VectorXd s = b.colwise().norm();

@@ -41,9 +41,10 @@ set_tests_properties(check_commands PROPERTIES FIXTURES_SETUP single_commands CO
 # all scalar operators.
 set(moving models/llama.cpp src/array/array.cpp src/base/index_sum.cpp src/compiler/fusion/group.cpp
   src/compiler/pipeline.cpp src/compiler/plan/step_maker.cpp src/data/images.cpp src/graph/build.cpp
-  src/graph/walks/listing.cpp src/io/tape.cpp src/kernel/builder.cpp src/nn/transformer.cpp src/optim/adaptive.cpp
-  src/runtime/executor.cpp src/target/cpu/codegen/render_tile.cpp src/target/cuda/libraries/cudnn_graph.cpp
-  src/text/tokenizer.cpp src/transforms/control.cpp tools/weft/train/optimizers.cpp)
+  src/graph/walks/listing.cpp src/io/program/tape.cpp src/kernel/builder.cpp src/nn/transformer.cpp
+  src/optim/adaptive.cpp src/runtime/executor.cpp src/target/cpu/codegen/render_tile.cpp
+  src/target/cuda/libraries/cudnn_graph.cpp src/text/tokenizer.cpp src/transforms/control.cpp
+  tools/weft/train/optimizers.cpp)
 list(TRANSFORM moving PREPEND ${PROJECT_SOURCE_DIR}/)
 weft_check(check_tidy 300 ${PROJECT_SOURCE_DIR}/scripts/tidy --build ${PROJECT_BINARY_DIR}/single ${moving})
 set_tests_properties(check_tidy PROPERTIES COST 30 FIXTURES_REQUIRED single_commands SKIP_RETURN_CODE 3)  # no tool

@@ -38,8 +38,9 @@ struct ExportOptions {
   std::string metadata = {};  ///< text that is kept with the functions (UTF-8); ImportedFunction::metadata
   /// Whether the imported function takes other lengths than those of the example: each length above 1 of the arguments
   /// may be any other one, the same wherever the example has it, up to 2²⁰ (2¹⁵ where there are two such lengths, 2¹²
-  /// where there are more), unless the function fixes it. An imported function is compiled for each shape that it is
-  /// called with, from the one trace in the file.
+  /// where there are more), unless the function fixes it. The function is traced once with symbols for the lengths, or,
+  /// where it slices or reshapes such axes or computes with lengths, for several lengths, and refused if they do not
+  /// agree. An imported function is compiled for each shape that it is called with.
   bool shapeless = false;
 };
 
@@ -73,7 +74,7 @@ using ExportCallback = std::function<void(const ExportCallbackInput&)>;
 /// refers to are stored with it, as they are now; so is the key of the default random sequence where it draws from
 /// that, so that every call of the imported function draws the same numbers (give it a key as an argument for others).
 /// Throws std::invalid_argument for what cannot be exported: with `shapeless`, a function whose lengths cannot change,
-/// or take part in a reshape, a slice or a concatenation.
+/// or which does other steps for other lengths.
 class WEFT_API FunctionExporter {
  public:
   /// Traces the function for the signature of these arguments and adds it. Throws std::runtime_error after `close`.

@@ -2,6 +2,7 @@
 #include "graph/build.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -369,16 +370,34 @@ Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
   return reduce(kernel::Reducer::max, v, std::move(axes), keep_dims);
 }
 
+Value number_of_elements(const Shape& shape, const std::vector<int64_t>& axes, Dtype dtype) {
+  Shape symbolic;
+  double count = 1;
+  for (const int64_t axis : axes) {
+    const Dim extent = shape[axis_of("number_of_elements", axis, static_cast<int>(shape.size()))];
+    if (extent.is_static()) count *= static_cast<double>(extent.bound());
+    else symbolic.push_back(extent);
+  }
+  const Value fixed = full({}, dtype, Number::of_real(count));
+  if (symbolic.empty()) return fixed;
+  std::vector<int64_t> all(symbolic.size());
+  std::iota(all.begin(), all.end(), 0);
+  return fixed * sum(full(symbolic, dtype, Number::of_int(1)), std::move(all));
+}
+
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims) {
   double count = 1;
+  bool symbolic = false;
   for (int64_t axis : axes) {
     const Dim extent = v.shape()[axis_of("mean", axis, v.type().rank())];
-    if (!extent.is_static())
-      throw_invalid("mean", fmt::format("axis {} of {} is symbolic: reduce by sum and divide by its length", axis,
-                                        to_string(v.type())));
+    symbolic = symbolic || !extent.is_static();
     count *= static_cast<double>(extent.bound());
   }
-  return sum(v, std::move(axes), keep_dims) * (1.0 / count);
+  if (!symbolic) return sum(v, std::move(axes), keep_dims) * (1.0 / count);
+  const Value n = number_of_elements(v.shape(), axes, real_of(v.dtype()) == float64 ? float64 : float32);
+  const Value one_over = cast(unary(Op::recip, n), v.dtype());
+  const Value total = sum(v, std::move(axes), keep_dims);
+  return total * broadcast(one_over, total.shape());
 }
 
 Value sum_to(const Value& v, const Shape& shape) {

@@ -77,6 +77,8 @@ Values reduce_state(kernel::Reducer reducer, const Values& components, std::vect
 Value extreme_index(kernel::Reducer reducer, const Value& v, int axis, bool keep_dims = false);
 Value sum(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 Value max(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
+/// Returns the number of elements along the axes as a scalar of float32 or float64; symbols count with their values.
+Value number_of_elements(const Shape& shape, const std::vector<int64_t>& axes, Dtype dtype);
 Value mean(const Value& v, std::vector<int64_t> axes, bool keep_dims = false);
 /// Returns v summed to `shape`, from which it was broadcast: the transpose of `broadcast`.
 Value sum_to(const Value& v, const Shape& shape);

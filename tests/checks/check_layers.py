@@ -50,7 +50,7 @@ FOLDERS = {
                  ["fusion"], ["lower"], ["lower/loops", "lower/dot", "lower/attention"], ["tune"], ["plan"],
                  ["pipeline.*"], ["program"], ["eager"]],
     "array": [[""], ["ops", "routines", "einsum"]],
-    "io": [[""], ["gguf", "torch"]],
+    "io": [[""], ["gguf", "program", "torch"]],
 }
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers}
 

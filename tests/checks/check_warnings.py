@@ -26,7 +26,7 @@ FILES = (  # where g++ has warned falsely before, and those with most optional v
     "src/compiler/plan/step_maker.cpp",
     "src/compiler/rewrite/sum_terms.cpp",
     "src/graph/ops/indexed.cpp",
-    "src/io/tape.cpp",
+    "src/io/program/tape.cpp",
     "src/nn/norms.cpp",
     "src/target/cuda/libraries/cublaslt_form.cpp",
 )

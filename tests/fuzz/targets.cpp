@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "graph/build.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "io/zip.h"
 #include "kernel/text/text.h"
 #include "models/text_config.h"
@@ -254,9 +254,10 @@ void tape(std::string_view bytes) {
     require(io::functions_json(io::functions_from_json(text)) == text,
             "functions change when they are written and read again");
     for (const io::TapedFunction& f : functions) {
+      const std::vector<graph::Type> types = io::example_types(f);
       graph::Values inputs;
-      for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t));
-      io::replay(f.tape, inputs);
+      for (const graph::Type& t : types) inputs.push_back(graph::parameter(t));
+      io::replay(io::tape_for(f, types), inputs);
     }
   } catch (const std::runtime_error&) {
   } catch (const std::invalid_argument&) {

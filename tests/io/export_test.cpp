@@ -9,7 +9,7 @@
 #include "graph/instances.h"
 #include "graph/regions/composites.h"
 #include "io/folder.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "models/gpt.h"
 #include "weft/control.h"
 #include "weft/export.h"

@@ -33,6 +33,9 @@ std::vector<Named> functions() {
          return sum(transpose(y, {0, 2, 1}), {0, 1, 2}, true) + sum(y, {0, 1}, true) + max(y, {1, 2}, true);
        })},
       {"sums and products", of_x([](const array& x) { return sum(x, 0) + max(x, 0) + min(x, 0); })},
+      {"moments", of_x([](const array& x) {
+         return mean(x, 0) * var(x, 0, false, 1) + mean(x) + var(x, {0, 1}, true);
+       })},
       {"matmul", of_x([w](const array& x) { return matmul(tanh(matmul(x, w)), transpose(w)); })},
       {"matmul over the length", of_x([](const array& x) { return matmul(transpose(x), x); })},
       {"matmul of the length", of_x([](const array& x) { return matmul(x, transpose(x)); })},
@@ -119,6 +122,15 @@ TEST_CASE("gradients through a slice of symbolic length") {
     const Arrays x{arguments(n)[0]};
     check_equal(one(x), f(x), 1e-5);
   }
+}
+
+TEST_CASE("sorts along a symbolic length are refused when they are compiled") {
+  const auto sorted = [](int axis) {
+    return compile([axis](const Arrays& a) { return Arrays{sort(a[0], axis)}; }, {.dynamic = {{0, 0, "n", 64}}});
+  };
+  CHECK_THROWS_WITH_AS(sorted(0)({ones({5, 3})}), doctest::Contains("[sort] axis 0"), std::invalid_argument);
+  const array x = astype(noise({5, 3}, 4), float32);
+  check_equal(sorted(1)({x}), Arrays{sort(x, 1)}, 0);
 }
 
 TEST_CASE("compile can be switched off") {

@@ -170,7 +170,8 @@ array number_of_elements(const array& a, std::vector<int> axes, bool inverted, D
     sizes.push_back(a.shape()[static_cast<size_t>(axis)]);
   array count(num_elements(sizes), dtype);
   if (!is_static(sizes))
-    count = sum(ones(sizes, dtype == float64 ? float64 : float32, s), false, s);  // computed when the program is called
+    count = array(graph::number_of_elements(a.shape(), detail::sorted_axes("number_of_elements", axes, a.ndim()),
+                                            dtype == float64 ? float64 : float32));  // of each call
   return astype(inverted ? reciprocal(count, s) : count, dtype, s);
 }
 

@@ -82,6 +82,19 @@ graph::Value squared_size(const graph::Value& v) {
   return graph::square(graph::unary(graph::Op::real, v)) + graph::square(graph::unary(graph::Op::imag, v));
 }
 
+// Returns max(n - ddof, 0) in the type of `like`, n being the number of elements along the axes.
+graph::Value degrees_of_freedom(const graph::Value& like, const Shape& shape, const std::vector<int64_t>& axes,
+                                int ddof) {
+  const auto is_open = [&](int64_t axis) { return !shape[static_cast<size_t>(axis)].is_static(); };
+  if (std::any_of(axes.begin(), axes.end(), is_open)) {
+    const graph::Value left = graph::number_of_elements(shape, axes, like.dtype()) - static_cast<double>(ddof);
+    return graph::broadcast(graph::binary(graph::Op::max, left, graph::zeros_like(left)), like.shape());
+  }
+  int64_t count = 1;
+  for (const int64_t axis : axes) count *= int64_t{shape[static_cast<size_t>(axis)]};
+  return graph::full_like(like, static_cast<double>(std::max<int64_t>(count - ddof, 0)));
+}
+
 // The arguments of a composite: a floating array, which the composite widens itself, and axes counted from the front.
 struct Region {
   graph::Value x;
@@ -155,12 +168,9 @@ array mean(const array& a, bool keepdims, StreamOrDevice s) { return mean(a, det
 array var(const array& a, const std::vector<int>& axes, bool keepdims, int ddof, StreamOrDevice s) {
   const detail::OnStream on_stream("var", s);
   const Moments m = moments("var", a, axes);
-  int64_t count = 1;
-  for (int64_t axis : m.axes) count *= int64_t{a.shape()[static_cast<size_t>(axis)]};
   const graph::Value centred = m.x - graph::broadcast(graph::mean(m.x, m.axes, true), m.x.shape());
   const graph::Value squares = graph::sum(squared_size(centred), m.axes, keepdims);
-  const double left = static_cast<double>(std::max<int64_t>(count - ddof, 0));
-  return array(graph::cast(squares / graph::full_like(squares, left), real_of(m.result)));
+  return array(graph::cast(squares / degrees_of_freedom(squares, a.shape(), m.axes, ddof), real_of(m.result)));
 }
 array var(const array& a, int axis, bool keepdims, int ddof, StreamOrDevice s) {
   return var(a, std::vector<int>{axis}, keepdims, ddof, s);

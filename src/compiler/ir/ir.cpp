@@ -106,6 +106,14 @@ std::vector<kernel::CallDesc::Array> arrays_of(std::span<const graph::Type> type
   return out;
 }
 
+/// Refuses sorts along symbolic axes: what lies in memory past the axis's end would be sorted too.
+void check_sorted_axis(const graph::Attrs& attrs, const graph::Type& sorted) {
+  const int64_t axis = attrs.integers[0];
+  if (!sorted.shape[static_cast<size_t>(axis)].is_static())
+    throw_invalid(
+        "sort", fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(sorted)));
+}
+
 }  // namespace
 
 kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Type> inputs,
@@ -113,6 +121,7 @@ kernel::CallDesc call_desc(const graph::Attrs& attrs, std::span<const graph::Typ
   const bool region = attrs.composite != nullptr;
   if (attrs.kernel) return {attrs.kernel->kernel.name, arrays_of(inputs), arrays_of(results), {}, numerics};
   if (attrs.control) return {"control", arrays_of(inputs), arrays_of(results), {}, numerics};
+  if (!region && attrs.call == "sort") check_sorted_axis(attrs, inputs[0]);
   return {region ? attrs.composite->call : attrs.call, arrays_of(inputs), arrays_of(results),
           region ? attrs.composite->integers : attrs.integers, numerics};
 }

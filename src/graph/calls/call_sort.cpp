@@ -27,9 +27,6 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
   const int64_t axis = attrs.integers[0];
   if (axis < 0 || axis >= v.rank()) throw_invalid("sort", fmt::format("axis {} is outside {}", axis, to_string(v)));
   const Dim extent = v.shape[static_cast<size_t>(axis)];
-  if (!extent.is_static())
-    throw_invalid("sort",
-                  fmt::format("axis {} of {} is symbolic: sort along an axis of fixed length", axis, to_string(v)));
   if (extent.bound() > int64_t{UINT32_MAX})
     throw_invalid("sort", fmt::format("axis {} of {} is longer than positions in uint32 reach", axis, to_string(v)));
   const SortWindow window = sort_window(attrs.integers, extent.bound());
@@ -37,7 +34,9 @@ std::vector<Type> sort_types(const Attrs& attrs, TypeSpan in) {
     throw_invalid("sort", fmt::format("positions {} to {} are outside axis {} of {}", window.first,
                                       window.first + window.count, axis, to_string(v)));
   Shape shape = v.shape;
-  shape[window.axis] = window.count;
+  if (extent.is_static()) shape[window.axis] = window.count;
+  else if (window.count != extent.bound())
+    throw_invalid("sort", fmt::format("axis {} of {} is symbolic and can only be sorted whole", axis, to_string(v)));
   return {{shape, v.dtype}, {shape, uint32}};
 }
 

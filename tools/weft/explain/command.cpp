@@ -7,7 +7,7 @@
 
 #include "compiler/pipeline.h"
 #include "compiler/program/measured_rates.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "tools/weft/command.h"
 #include "tools/weft/explain/explain.h"
 #include "tools/weft/machine_options.h"
@@ -35,13 +35,14 @@ std::vector<std::string> stages_to_show(const std::string& list) {
 }
 
 /// Returns arrays of the types that a function was exported for: ones, which every operator accepts; lengths at their
-/// bounds, those of a shapeless function 64.
+/// bounds, those of a shapeless function 64, or the example's where others need not fit.
 std::vector<array> example_arguments(const io::TapedFunction& f) {
   std::vector<array> out;
+  const std::vector<graph::Type> types = io::example_types(f);
   for (size_t k = 0; k < f.arguments + f.keywords.size(); ++k) {
     Shape shape;
-    for (const Dim& d : f.tape.inputs[k].shape) shape.push_back(f.shapeless && d.symbol() ? int64_t{64} : d.bound());
-    out.push_back(ones(shape, f.tape.inputs[k].dtype));
+    for (const Dim& d : types[k].shape) shape.push_back(f.shapeless && d.symbol() ? int64_t{64} : d.bound());
+    out.push_back(ones(shape, types[k].dtype));
   }
   eval(out);
   return out;

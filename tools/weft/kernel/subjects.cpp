@@ -7,7 +7,7 @@
 #include "base/arithmetic.h"
 #include "compiler/program.h"
 #include "graph/calls/kernel_text.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "target/target.h"
 #include "tools/weft/kernel/examples.h"
 #include "tools/weft/kernel/library.h"
@@ -40,7 +40,8 @@ std::vector<KernelSubject> from_file(const std::string& path) {
     out.push_back({program->kernel.name, "", program});
     return out;
   }
-  for (const io::TapedFunction& f : io::read_program(path).functions) collect_kernels(f.tape, out);
+  for (const io::TapedFunction& f : io::read_program(path).functions)
+    collect_kernels(io::tape_for(f, io::example_types(f)), out);
   if (out.empty()) throw UsageError(path + " calls no kernels of users");
   return out;
 }

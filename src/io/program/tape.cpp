@@ -1,4 +1,4 @@
-#include "io/tape.h"
+#include "io/program/tape.h"
 
 #include <algorithm>
 #include <map>

@@ -1,10 +1,10 @@
 // Passes a traced function to a callback, one operation after the other.
-#include "io/export_callback.h"
+#include "io/program/export_callback.h"
 
 #include "base/error.h"
 #include "graph/calls/kernel_call.h"
 #include "graph/table.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 
 namespace weft::io {
 namespace {

@@ -48,6 +48,13 @@ struct AttrList {
 };
 std::span<const AttrList> attr_lists();
 
+/// Entries whose numbers follow from the lengths of the arguments (io/program/pattern.h).
+struct LengthPattern {
+  std::string json;              // "entries" and "outputs", with polynomials in the place of numbers
+  std::vector<int64_t> example;  // values of the symbols n0, n1, … of the inputs for which it was traced
+  std::vector<int64_t> least;    // and the smallest ones for which it was
+};
+
 /// One signature of an exported function.
 struct TapedFunction {
   Tape tape;                          // inputs: positional arguments, keyword arguments, stored arrays
@@ -55,7 +62,19 @@ struct TapedFunction {
   std::vector<std::string> keywords;  // ascending
   std::vector<std::string> stored;    // names of stored arrays
   bool shapeless = false;             // each call replays it with the numbers of its lengths
+  std::shared_ptr<const LengthPattern> pattern = nullptr;  // of a shapeless function: the tape has inputs alone
 };
+
+/// Returns a tape as JSON, an object of "inputs", "entries" and "outputs" (docs/programs.md), and back. The second
+/// throws std::runtime_error where the text is something else.
+std::string tape_text(const Tape& tape);
+Tape tape_from_text(std::string_view json);
+
+/// Returns the tape for inputs of these types, which the function takes. Throws std::runtime_error where a number of
+/// the pattern is no whole one for these lengths.
+Tape tape_for(const TapedFunction& f, std::span<const graph::Type> inputs);
+/// Returns the types of the inputs, with the lengths of the example where the function has a pattern.
+std::vector<graph::Type> example_types(const TapedFunction& f);
 
 /// Serializes a graph. Composites are written with their bodies, without derivatives of their own.
 Tape tape_of(const graph::Graph& graph);

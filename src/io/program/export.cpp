@@ -7,11 +7,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
-#include "io/export_callback.h"
+#include "io/program/export_callback.h"
+#include "io/program/shapeless.h"
+#include "io/program/tape.h"
 #include "io/safetensors_header.h"
-#include "io/shapeless.h"
-#include "io/tape.h"
 #include "transforms/traced.h"
 
 namespace weft {
@@ -56,6 +58,8 @@ std::string signature(const io::TapedFunction& f) {
     if (k >= f.arguments) out += f.keywords[k - f.arguments] + "=";
     out += graph::to_string(f.tape.inputs[k]);
   }
+  for (size_t k = 0; f.pattern && k < f.pattern->least.size(); ++k)
+    if (f.pattern->least[k] > 1) out += fmt::format(", n{} at least {}", k, f.pattern->least[k]);
   return out + ")";
 }
 
@@ -72,6 +76,9 @@ bool fits(const io::TapedFunction& f, const std::vector<array>& given) {
       if (lengths.emplace(w.symbol(), g.bound()).first->second != g.bound()) return false;
     }
   }
+  for (size_t k = 0; f.pattern && k < f.pattern->least.size(); ++k)
+    for (const auto& [symbol, n] : lengths)
+      if (symbol->name == "n" + std::to_string(k) && n < f.pattern->least[k]) return false;
   return true;
 }
 
@@ -121,10 +128,16 @@ void FunctionExporter::operator()(const Args& args, const Kwargs& kwargs) {
   };
   const auto types = argument_types(args, kwargs, s.options);
   f.shapeless = s.options.shapeless;
-  const auto traced = f.shapeless ? io::trace_shapeless(flat, types) : transforms::graph_of(flat, types);
-  if (s.callback) return io::tell(s.callback, traced.graph, f.keywords, traced.captured, s.told);
-  f.tape = io::tape_of(traced.graph);
-  for (const array& a : traced.captured) {
+  std::vector<array> captured;
+  if (f.shapeless) {
+    io::ShapelessTrace traced = io::trace_shapeless(flat, types);
+    f.tape = std::move(traced.tape), f.pattern = std::move(traced.pattern), captured = std::move(traced.captured);
+  } else {
+    const auto traced = transforms::graph_of(flat, types);
+    if (s.callback) return io::tell(s.callback, traced.graph, f.keywords, traced.captured, s.told);
+    f.tape = io::tape_of(traced.graph), captured = traced.captured;
+  }
+  for (const array& a : captured) {
     const auto [it, fresh] =
         s.names.try_emplace(std::pair(a.value().node.get(), a.value().index), std::to_string(s.names.size()));
     if (fresh) s.arrays.emplace(it->second, io::as_stored(a));
@@ -230,12 +243,13 @@ ArrayFunction compiled_function(const io::TapedFunction& f, const std::vector<ar
       if (const Symbol* s = f.tape.inputs[k].shape[axis].symbol())
         options.dynamic.push_back({static_cast<int>(k), static_cast<int>(axis), s->name, s->bound});
   return compile(
-      [tape = f.tape, stored](const std::vector<array>& in) {
+      [f, stored](const std::vector<array>& in) {
         graph::Values inputs;
+        std::vector<graph::Type> types;
         for (const auto* list : {&in, &stored})
-          for (const array& a : *list) inputs.push_back(a.value());
+          for (const array& a : *list) inputs.push_back(a.value()), types.push_back(a.value().type());
         std::vector<array> results;
-        for (graph::Value& v : io::replay(tape, inputs)) results.emplace_back(std::move(v));
+        for (graph::Value& v : io::replay(io::tape_for(f, types), inputs)) results.emplace_back(std::move(v));
         return results;
       },
       options);

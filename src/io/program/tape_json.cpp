@@ -12,7 +12,7 @@
 #include "graph/calls/kernel_text.h"
 #include "graph/table.h"
 #include "io/json.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "kernel/rules.h"
 #include "kernel/text/text.h"
 
@@ -33,8 +33,6 @@ constexpr AttrList lists[] = {{"axes", &Attrs::axes},     {"axes2", &Attrs::axes
 constexpr graph::ScatterMode modes[] = {graph::ScatterMode::set, graph::ScatterMode::add, graph::ScatterMode::max,
                                         graph::ScatterMode::min, graph::ScatterMode::prod};
 
-ordered_json tape_json(const Tape& tape);
-
 ordered_json dims(const Shape& shape) {
   ordered_json out = ordered_json::array();
   for (const Dim& d : shape) {
@@ -43,8 +41,6 @@ ordered_json dims(const Shape& shape) {
   }
   return out;
 }
-
-ordered_json type_json(const graph::Type& t) { return {dtype_name(t.dtype), dims(t.shape)}; }
 
 ordered_json number_json(const Number& n) {
   if (n.integral) return {{"integer", n.i}};
@@ -78,6 +74,8 @@ ordered_json refs_json(const std::vector<Tape::Ref>& refs) {
   }
   return out;
 }
+
+ordered_json type_json(const graph::Type& type) { return {dtype_name(type.dtype), dims(type.shape)}; }
 
 ordered_json tape_json(const Tape& tape) {
   ordered_json out;
@@ -321,9 +319,43 @@ class TapeReader {
   bool shapeless_;
 };
 
+std::vector<int64_t> length_list(const json& value) {
+  constexpr int64_t most = int64_t{1} << 47;
+  std::vector<int64_t> out;
+  for (const json& n : TapeReader::list(value, "the lengths of a pattern")) {
+    out.push_back(TapeReader::whole(n, "a length"));
+    if (out.back() < 1 || out.back() > most) fail("a length of a pattern is out of range");
+  }
+  return out;
+}
+
+/// Moves the pattern out of a function's value: "entries" and "outputs" are empty afterwards.
+std::shared_ptr<const LengthPattern> take_pattern(json& function) {
+  const std::vector<std::string> both{"example", "least"};
+  TapeReader::fields(function["lengths"], "\"lengths\"", both, both);
+  LengthPattern out{{}, length_list(function["lengths"]["example"]), length_list(function["lengths"]["least"])};
+  if (out.example.size() != out.least.size()) fail("the example and the least lengths are not as many");
+  json moved;
+  for (const char* key : {"entries", "outputs"}) {
+    if (!function.contains(key)) fail(fmt::format("a function lacks \"{}\"", key));
+    moved[key] = std::exchange(function[key], json::array());
+  }
+  out.json = moved.dump();
+  return std::make_shared<const LengthPattern>(std::move(out));
+}
+
 }  // namespace
 
 std::span<const AttrList> attr_lists() { return lists; }
+
+std::string tape_text(const Tape& tape) {
+  return tape_json(tape).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+Tape tape_from_text(std::string_view text) {
+  const json value = json::parse(text, nullptr, false);
+  if (value.is_discarded()) fail("the tape is not JSON");
+  return TapeReader(false).tape(value);
+}
 
 std::string functions_json(const std::vector<TapedFunction>& functions) {
   ordered_json out;
@@ -331,6 +363,10 @@ std::string functions_json(const std::vector<TapedFunction>& functions) {
   out["functions"] = ordered_json::array();
   for (const TapedFunction& f : functions) {
     ordered_json one = tape_json(f.tape);
+    if (f.pattern) {
+      one.update(ordered_json::parse(f.pattern->json));
+      one["lengths"] = {{"example", f.pattern->example}, {"least", f.pattern->least}};
+    }
     one["arguments"] = f.arguments;
     one["keywords"] = f.keywords;
     one["stored"] = f.stored;
@@ -352,7 +388,7 @@ std::vector<TapedFunction> functions_from_json(std::string_view text) {
   TapeReader::list(root["functions"], "functions");
   for (json& f : root["functions"]) {
     TapeReader::fields(f, "a function", {"arguments", "keywords", "stored"},
-                       {"inputs", "entries", "outputs", "arguments", "keywords", "stored", "shapeless"});
+                       {"inputs", "entries", "outputs", "arguments", "keywords", "stored", "shapeless", "lengths"});
     TapedFunction one;
     if (f.contains("shapeless")) one.shapeless = TapeReader::truth(f["shapeless"], "shapeless");
     for (const json& k : TapeReader::list(f["keywords"], "keywords"))
@@ -360,7 +396,8 @@ std::vector<TapedFunction> functions_from_json(std::string_view text) {
     for (const json& k : TapeReader::list(f["stored"], "stored"))
       one.stored.push_back(TapeReader::text(k, "the name of an array"));
     const int64_t arguments = TapeReader::whole(f["arguments"], "arguments");
-    for (const char* key : {"arguments", "keywords", "stored", "shapeless"}) f.erase(key);
+    if (f.contains("lengths")) one.pattern = take_pattern(f);
+    for (const char* key : {"arguments", "keywords", "stored", "shapeless", "lengths"}) f.erase(key);
     one.tape = TapeReader(one.shapeless).tape(f);
     const auto others = static_cast<int64_t>(one.keywords.size() + one.stored.size());
     if (arguments < 0 || arguments != static_cast<int64_t>(one.tape.inputs.size()) - others)

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "graph/build.h"
 #include "graph/complex/complex.h"
-#include "io/tape.h"
+#include "io/program/tape.h"
 #include "weft/ops.h"
 
 namespace weft::io {
@@ -26,9 +26,10 @@ const std::string& entry(const std::unordered_map<std::string, std::string>& met
 
 /// Replays the tape on placeholders, which checks every entry against its row.
 void check_function(const TapedFunction& f) {
+  const std::vector<graph::Type> types = example_types(f);
   graph::Values inputs;
-  for (const graph::Type& t : f.tape.inputs) inputs.push_back(graph::parameter(t, static_cast<int64_t>(inputs.size())));
-  replay(f.tape, inputs);
+  for (const graph::Type& t : types) inputs.push_back(graph::parameter(t, static_cast<int64_t>(inputs.size())));
+  replay(tape_for(f, types), inputs);
 }
 
 std::vector<array> stored_arrays(const TapedFunction& f, const std::unordered_map<std::string, array>& arrays) {

@@ -18,6 +18,7 @@ struct Traced {
   size_t own = 0;               ///< results of the function itself; captured outputs without a slot follow
   nb::object result;            ///< what the function returned, with any arrays
   ArrayFunction program;
+  bool ran = false;  ///< whether the function ran in this call, which may have changed the trees
   // Of the call that is under way; the trace reads them.
   nb::handle arguments;
   nb::handle inputs_tree, outputs_tree;
@@ -34,6 +35,7 @@ struct Restored {
 /// Traces the function: captured inputs are replaced by the slots' placeholders, and put back afterwards.
 std::vector<array> trace(Traced& t, nb::handle fun, const std::vector<array>& values) {
   nb::gil_scoped_acquire held;
+  t.ran = true;
   std::vector<Leaf> inputs;
   array_leaves(t.inputs_tree, inputs);
   const Restored restored{inputs};
@@ -82,12 +84,13 @@ class CompiledFunction {
     std::string key;
     append_key(key, args, "compile");
     append_key(key, kwargs, "compile");
-    append_key(key, inputs_, "compile", true);
+    std::vector<Leaf> inputs;
+    append_key(key, inputs_, "compile", true, &inputs);
     std::shared_ptr<Traced>& found = traces_[key];
     if (!found) found = std::make_shared<Traced>();
     const std::shared_ptr<Traced> t = found;
     try {
-      return run(*t, args, kwargs);
+      return run(*t, args, kwargs, inputs);
     } catch (...) {
       if (!t->result.is_valid()) traces_.erase(key);  // what cannot be traced leaves nothing behind
       throw;
@@ -95,32 +98,38 @@ class CompiledFunction {
   }
 
  private:
-  nb::object run(Traced& t, const nb::tuple& args, const nb::dict& kwargs) {
+  nb::object run(Traced& t, const nb::tuple& args, const nb::dict& kwargs, const std::vector<Leaf>& inputs) {
     const nb::object arguments = nb::make_tuple(args, kwargs);
-    std::vector<Leaf> inputs;
-    array_leaves(inputs_, inputs);
     t.arguments = arguments, t.inputs_tree = inputs_, t.outputs_tree = outputs_;
     if (!t.program) build(t, inputs.size());
+    t.ran = false;
     std::vector<array> results;
+    const std::vector<bool> alone = held_by_tree_alone(inputs);
     {
       // The program updates slots in place where nothing else holds their values: objects that only the tree holds
       // lend their handles meanwhile.
-      const Lent lent(t.slots, inputs);
+      const Lent lent{t.slots, inputs, alone};
       const std::vector<array> values = arrays_of(arguments);
       nb::gil_scoped_release released;
       results = t.program(values);
     }
-    put_outputs(t, results);
+    put_outputs(t, results, inputs, alone);
     size_t at = 0;
     return with_arrays(t.result, results, at);
   }
 
+  static std::vector<bool> held_by_tree_alone(const std::vector<Leaf>& leaves) {
+    std::vector<bool> alone;
+    for (const Leaf& leaf : leaves) alone.push_back(Py_REFCNT(leaf.value.ptr()) <= 2);  // the tree's and the leaf's
+    return alone;
+  }
+
   /// Moves the captured arrays into the slots, and what the slots hold then back into objects that lent their own.
   struct Lent {
-    Lent(std::vector<array>& handles, const std::vector<Leaf>& leaves) : slots(handles), inputs(leaves) {
+    Lent(std::vector<array>& handles, const std::vector<Leaf>& leaves, const std::vector<bool>& by_tree)
+        : slots(handles), inputs(leaves), alone(by_tree) {
       for (size_t k = 0; k < inputs.size(); ++k) {
         array& own = array_of(inputs[k].value);
-        alone.push_back(Py_REFCNT(inputs[k].value.ptr()) <= 2);  // the tree's and the leaf's
         if (alone[k]) std::swap(slots[k], own);
         else slots[k] = own;
       }
@@ -131,7 +140,7 @@ class CompiledFunction {
     }
     std::vector<array>& slots;
     const std::vector<Leaf>& inputs;
-    std::vector<bool> alone;
+    const std::vector<bool>& alone;
   };
 
   void build(Traced& t, size_t count) {
@@ -142,14 +151,19 @@ class CompiledFunction {
         weft::compile([&t, fun = fun_](const std::vector<array>& values) { return trace(t, fun, values); }, options);
   }
 
-  void put_outputs(Traced& t, const std::vector<array>& results) {
-    std::vector<Leaf> outputs;
-    array_leaves(outputs_, outputs);
+  /// Replaces the captured outputs. Where they are the captured inputs too, what lent its handle has its new value.
+  void put_outputs(Traced& t, const std::vector<array>& results, const std::vector<Leaf>& inputs,
+                   const std::vector<bool>& alone) {
+    const bool same = outputs_.is(inputs_) && !t.ran;
+    std::vector<Leaf> others;
+    if (!same) array_leaves(outputs_, others);
+    const std::vector<Leaf>& outputs = same ? inputs : others;
     if (outputs.size() != t.outputs.size())
       throw std::invalid_argument("[compile] the captured outputs have " + std::to_string(outputs.size()) +
                                   " arrays; when the function was traced it left " + std::to_string(t.outputs.size()));
     for (size_t k = 0; k < outputs.size(); ++k) {
       const size_t from = t.outputs[k], count = t.slots.size();
+      if (same && from == k && alone[k]) continue;
       outputs[k].replace(nb::cast(from < count ? t.slots[from] : results.at(t.own + from - count)));
     }
     for (array& slot : t.slots) slot = none_;  // the arrays' objects alone hold their values

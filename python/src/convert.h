@@ -34,11 +34,14 @@ inline Dtype usual_dtype(Dtype dtype) { return dtype == float64 ? float32 : dtyp
 array weak_scalar(nb::handle number, Dtype beside);
 /// Returns whether the object is a bool, int, float or complex.
 bool is_scalar(nb::handle object);
-/// Returns whether the object is an array: of the class itself nearly always, whose type is looked up once.
-inline bool is_array(nb::handle object) {
-  static const PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<array>().ptr());
-  return Py_TYPE(object.ptr()) == type || nb::isinstance<array>(object);
+/// Returns whether the object is of the Python class of T, or of one derived from it. nb::isinstance looks the class up
+/// each time.
+template <class T>
+bool is_a(nb::handle object) {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
+  return PyObject_TypeCheck(object.ptr(), type) != 0;
 }
+inline bool is_array(nb::handle object) { return is_a<array>(object); }
 /// Returns the array in a Python object that is one.
 inline array& array_of(nb::handle object) { return *nb::inst_ptr<array>(object); }
 /// Returns a dtype for the letters of a buffer's format ("<f", "?", "Zd"), or nothing.

@@ -20,7 +20,7 @@ bool children(nb::handle tree, const Visit& visit) {
       visit(tree, nb::int_(k), nb::handle(PySequence_Fast_GET_ITEM(p, k)));
     return true;
   }
-  if (nb::isinstance<RandomState>(tree)) {
+  if (is_a<RandomState>(tree)) {
     visit(tree, nb::int_(0), nb::cast(random::default_key()));
     return true;
   }
@@ -56,11 +56,13 @@ bool append_constant(std::string& key, nb::handle leaf) {
     const double value = PyFloat_AS_DOUBLE(p);
     append_bytes(key, 'd', &value, sizeof value);
   } else if (PyUnicode_Check(p)) {
-    const std::string text = nb::cast<std::string>(leaf);
-    append_bytes(key, 's', text.data(), text.size());
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(p, &size);  // which the text keeps
+    if (!text) throw nb::python_error();
+    append_bytes(key, 's', text, static_cast<size_t>(size));
   } else if (PyBytes_Check(p)) {
     append_bytes(key, 'b', PyBytes_AS_STRING(p), static_cast<size_t>(PyBytes_GET_SIZE(p)));
-  } else if (nb::isinstance<Dtype>(leaf)) {
+  } else if (is_a<Dtype>(leaf)) {
     key += 'y';
     key += static_cast<char>(nb::inst_ptr<Dtype>(leaf)->val());
   } else {
@@ -77,7 +79,7 @@ void Leaf::replace(const nb::object& by) const {
   } else if (PyList_Check(container.ptr())) {
     const auto at = nb::cast<Py_ssize_t>(key);
     if (PyList_SetItem(container.ptr(), at, nb::object(by).release().ptr()) != 0) throw nb::python_error();
-  } else if (nb::isinstance<RandomState>(container)) {
+  } else if (is_a<RandomState>(container)) {
     random::default_key() = array_of(by);
   } else {
     throw std::invalid_argument("[compile] captured state lies in a tuple, which cannot change; use a list or a dict");
@@ -136,7 +138,7 @@ nb::object map_tree(nb::handle tree, const std::function<nb::object(nb::handle)>
     children(tree, [&](nb::handle, nb::handle key, nb::handle child) { out[key] = map_tree(child, change); });
     return std::move(out);
   }
-  if (PyList_Check(p) || PyTuple_Check(p) || nb::isinstance<RandomState>(tree)) {
+  if (PyList_Check(p) || PyTuple_Check(p) || is_a<RandomState>(tree)) {
     nb::list out;
     children(tree, [&](nb::handle, nb::handle, nb::handle child) { out.append(map_tree(child, change)); });
     return PyTuple_Check(p) ? tuple_like(tree, out) : nb::object(out);
@@ -148,8 +150,11 @@ nb::object with_arrays(nb::handle tree, const std::vector<array>& values, size_t
   return map_tree(tree, [&](nb::handle leaf) { return is_array(leaf) ? nb::cast(values.at(at++)) : nb::borrow(leaf); });
 }
 
-void append_key(std::string& key, nb::handle tree, const char* op, bool state) {
-  if (is_array(tree)) return append_array(key, array_of(tree));
+void append_key(std::string& key, nb::handle tree, const char* op, bool state, std::vector<Leaf>* leaves) {
+  if (is_array(tree)) {
+    if (leaves) leaves->push_back({nb::none(), nb::none(), nb::borrow(tree)});
+    return append_array(key, array_of(tree));
+  }
   PyObject* p = tree.ptr();
   key += PyDict_Check(p) ? '{' : PyTuple_Check(p) ? '(' : '[';
   const bool inner = children(tree, [&](nb::handle container, nb::handle name, nb::handle child) {
@@ -157,7 +162,9 @@ void append_key(std::string& key, nb::handle tree, const char* op, bool state) {
       const std::string text = nb::cast<std::string>(nb::repr(name));
       append_bytes(key, 'k', text.data(), text.size());
     }
-    append_key(key, child, op, state);
+    if (!is_array(child)) return append_key(key, child, op, state, leaves);
+    if (leaves) leaves->push_back({nb::borrow(container), nb::borrow(name), nb::borrow(child)});
+    append_array(key, array_of(child));
   });
   if (inner) {
     key += ')';

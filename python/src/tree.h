@@ -38,7 +38,9 @@ inline nb::object filled(nb::handle tree, const std::vector<array>& values) {
 }
 /// Appends to `key` what a tree is apart from the values of its arrays: its structure, dtypes and shapes, and
 /// constants. Other leaves than arrays, numbers, strings, bytes and None throw std::invalid_argument with the name
-/// `op`, or, in `state`, are told apart by their identity.
-void append_key(std::string& key, nb::handle tree, const char* op, bool state = false);
+/// `op`, or, in `state`, are told apart by their identity. Appends the leaves that are arrays to `leaves`, if given, as
+/// array_leaves does.
+void append_key(std::string& key, nb::handle tree, const char* op, bool state = false,
+                std::vector<Leaf>* leaves = nullptr);
 
 }  // namespace weft::python

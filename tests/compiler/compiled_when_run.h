@@ -5,9 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "target/cpu/cpu.h"
 #include "target/target.h"
 
 namespace weft::test {
+
+/// Returns a CPU target that compiles fast, for kernels that run once and have a GPU's tiles, which LLVM takes long
+/// for.
+inline target::Target& fast_code_generator() {
+  static auto& target = *new target::CpuTarget({target::cpu_isa().name, true, false});  // outlives static programs
+  return target;
+}
 
 /// Kernels of one compilation: machine code of all of them is made when the first of them runs.
 class CompiledWhenRun {
@@ -17,7 +25,7 @@ class CompiledWhenRun {
   /// Runs programs of kernel number `k`.
   void run(size_t k, std::span<const target::Segment> segments, double work) {
     std::call_once(once_, [&] {
-      code_ = target::cpu().compile(kernels_);
+      code_ = fast_code_generator().compile(kernels_);
       kernels_.clear();
     });
     code_[k]->run(segments, work);

@@ -34,7 +34,7 @@ std::vector<Named> functions() {
        })},
       {"sums and products", of_x([](const array& x) { return sum(x, 0) + max(x, 0) + min(x, 0); })},
       {"moments", of_x([](const array& x) {
-         return mean(x, 0) * var(x, 0, false, 1) + mean(x) + var(x, {0, 1}, true);
+         return mean(x, 0) * var(x, 0) + mean(x) + var(x, {0, 1}, true);
        })},
       {"matmul", of_x([w](const array& x) { return matmul(tanh(matmul(x, w)), transpose(w)); })},
       {"matmul over the length", of_x([](const array& x) { return matmul(transpose(x), x); })},

@@ -161,8 +161,8 @@ kernel::Kernel prepared(const kernel::Kernel& kernel, const Isa& isa) {
 CpuTarget::CpuTarget(const CpuOptions& options) : options_(options) {
   initialise_llvm();
   isa_ = resolve(options);
-  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}", generator_digest, LLVM_VERSION_STRING, isa_.name, isa_.cpu,
-                             isa_.features, isa_.vector_bits);
+  fingerprint_ = fmt::format("cpu-{} llvm-{} {} {} [{}] {}{}", generator_digest, LLVM_VERSION_STRING, isa_.name,
+                             isa_.cpu, isa_.features, isa_.vector_bits, isa_.optimised ? "" : " not optimised");
   machine_ = machine_of(isa_);
   jit_ = std::make_shared<Jit>();
 }

@@ -25,6 +25,7 @@ namespace {
 #endif
 constexpr const char* passes =
     "function(early-cse<memssa>," WEFT_INSTCOMBINE ",loop-mssa(licm<allowspeculation>),early-cse)";
+constexpr const char* least_passes = "function(early-cse)";
 
 std::string take(char* text) {
   std::string copy = text ? text : "";
@@ -49,8 +50,9 @@ CodeGenerator::CodeGenerator(const Isa& isa) : isa_(isa) {
   char* message = nullptr;
   if (LLVMGetTargetFromTriple(triple.c_str(), &target, &message))
     throw_failure("cpu target", "LLVM has no code generator for this machine: " + take(message));
-  machine_ = LLVMCreateTargetMachine(target, triple.c_str(), isa.cpu.c_str(), isa.features.c_str(),
-                                     LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
+  const LLVMCodeGenOptLevel level = isa.optimised ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelNone;
+  machine_ = LLVMCreateTargetMachine(target, triple.c_str(), isa.cpu.c_str(), isa.features.c_str(), level, LLVMRelocPIC,
+                                     LLVMCodeModelSmall);
 }
 
 CodeGenerator::~CodeGenerator() { LLVMDisposeTargetMachine(machine_); }
@@ -64,7 +66,7 @@ LLVMModuleRef CodeGenerator::optimised(LLVMContextRef context, const kernel::Ker
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
   const LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  const LLVMErrorRef error = LLVMRunPasses(module, passes, machine_, options);
+  const LLVMErrorRef error = LLVMRunPasses(module, isa_.optimised ? passes : least_passes, machine_, options);
   LLVMDisposePassBuilderOptions(options);
   if (error) {
     char* text = LLVMGetErrorMessage(error);

@@ -35,9 +35,7 @@ Isa with_vectors(std::string name, std::string cpu, std::string features, bool a
   return isa;
 }
 
-}  // namespace
-
-Isa resolve(const CpuOptions& options) {
+Isa named_isa(const CpuOptions& options) {
   const std::string host = owned_text(LLVMGetHostCPUFeatures());
   const bool avx2 = has_avx2(host), avx512 = has_avx512(host);
   if (options.isa == "native") {
@@ -59,6 +57,14 @@ Isa resolve(const CpuOptions& options) {
   if (wide ? !avx512 : !avx2)
     throw_invalid("cpu target", "this processor has no " + options.isa + "; use native or generic");
   return with_vectors(options.isa, wide ? "x86-64-v4" : "x86-64-v3", "", true, wide);
+}
+
+}  // namespace
+
+Isa resolve(const CpuOptions& options) {
+  Isa isa = named_isa(options);
+  isa.optimised = options.optimised;
+  return isa;
 }
 
 }  // namespace weft::target

@@ -10,6 +10,9 @@ struct CpuOptions {
   // "native", "generic" (the baseline of the architecture), "avx2" or "avx512": for tests and for portable caches.
   std::string isa = "native";
   bool disk_cache = true;
+  // Whether LLVM takes its time: without that it makes code five times as fast, which runs several times as long, for
+  // kernels that run once, in tests.
+  bool optimised = true;
 };
 
 struct Isa {
@@ -27,6 +30,7 @@ struct Isa {
   bool bf16 = false;    // conversion from float32 to bfloat16 in hardware
   bool scales = false;  // vscalefps: ldexp is one instruction
   bool range = false;   // vrangeps: orders ±0 in max and min by one instruction
+  bool optimised = true;
 };
 
 /// Sets the instruction set of this process's CPU target and of the libraries that it calls. Call it once, before

@@ -371,7 +371,9 @@ const Behaviours programs = {
      }},
     {"export-shapeless",
      [] {
-       const ArrayFunction looks = [](const Arrays& in) { return Arrays{in[0].shape(0) == 2 ? exp(in[0]) : in[0]}; };
+       const ArrayFunction looks = [](const Arrays& in) {
+         return Arrays{int64_t{in[0].shape(0)} == 2 ? exp(in[0]) : in[0]};
+       };
        CHECK(thrown_by([&] { exporter("unused.weft", looks, true)({ones({2, 3})}); }) == "ValueError");
      }},
     {"graph-operations",

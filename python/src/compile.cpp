@@ -163,7 +163,8 @@ class CompiledFunction {
                                   " arrays; when the function was traced it left " + std::to_string(t.outputs.size()));
     for (size_t k = 0; k < outputs.size(); ++k) {
       const size_t from = t.outputs[k], count = t.slots.size();
-      if (same && from == k && alone[k]) continue;
+      const PyObject* in = outputs[k].container.ptr();  // the default random sequence makes an object for each call
+      if (same && from == k && alone[k] && (PyDict_Check(in) || PyList_Check(in))) continue;
       outputs[k].replace(nb::cast(from < count ? t.slots[from] : results.at(t.own + from - count)));
     }
     for (array& slot : t.slots) slot = none_;  // the arrays' objects alone hold their values

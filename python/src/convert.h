@@ -41,6 +41,7 @@ bool is_a(nb::handle object) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
   return PyObject_TypeCheck(object.ptr(), type) != 0;
 }
+/// Returns whether the object is an array.
 inline bool is_array(nb::handle object) { return is_a<array>(object); }
 /// Returns the array in a Python object that is one.
 inline array& array_of(nb::handle object) { return *nb::inst_ptr<array>(object); }

@@ -84,6 +84,11 @@ def split(path):
     return text, Text(bare), Text(code), Text(prose)
 
 
+def lowered(phrase):
+    """The regular expression for texts in small letters."""
+    return re.sub(r"\\.|[A-Z]", lambda m: m[0] if m[0][0] == "\\" else m[0].lower(), phrase)
+
+
 def required(phrase):
     """Letters that every match of the regular expression has: most texts lack them, and are not searched further."""
     if "[" in phrase or re.search(r"\|(?![^(]*\))", phrase):
@@ -114,7 +119,8 @@ def main():
         plain = names_pattern([n for n in names if not is_name(n)])
         compound = names_pattern([n for n in names if is_name(n)])
         parts = {n.split("::")[-1] for n in names}
-        spoken = [(required(p.lower()), re.compile(re.sub(r" ", r"(?:\\s|//+|\\*)+", p.lower()))) for p in phrases]
+        phrases = [lowered(p) for p in phrases]
+        spoken = [(required(p), re.compile(re.sub(r" ", r"(?:\\s|//+|\\*)+", p))) for p in phrases]
         for name, (text, bare, code, prose) in everywhere:
             if folders and not name.startswith(tuple(folders)):
                 continue

@@ -262,3 +262,19 @@ def test_a_training_loop():
     values = [step().item() for _ in range(100)]
     assert values[-1] < 1e-4 < values[0]
     assert_close(w["w"], [2, -1], tolerance=1e-2)
+
+
+def test_the_random_sequence_as_captured_state_moves_on_in_each_call():
+    state = [{"w": mx.zeros(3)}, mx.random.state]
+
+    @partial(mx.compile, inputs=state, outputs=state)
+    def step():
+        state[0]["w"] = state[0]["w"] + 1
+        return mx.random.uniform(shape=(4,))
+
+    mx.random.seed(5)
+    draws = [step() for _ in range(4)]
+    mx.random.seed(5)
+    for draw in draws:
+        assert_equal(draw, np.array(mx.random.uniform(shape=(4,))))
+    assert_equal(state[0]["w"], np.full(3, 4))

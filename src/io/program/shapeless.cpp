@@ -83,8 +83,9 @@ class ShapelessTracer {
     LengthList open;
     for (const int64_t n : lengths_) {
       const bool by_symbol = attempt(with_symbols({n})).has_value();
-      all_by_symbols_ = all_by_symbols_ && (by_symbol || !takes(n, n + 1, 2 * n));
-      if (by_symbol || takes(n, n + 1, 2 * n)) open.push_back(n);
+      const bool by_number = !by_symbol && takes(n, n + 1, 2 * n);
+      all_by_symbols_ = all_by_symbols_ && !by_number;
+      if (by_symbol || by_number) open.push_back(n);
     }
     if (open.empty()) throw_invalid("export_function", "no length of the arguments may change: " + why);
     return open;

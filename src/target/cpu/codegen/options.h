@@ -10,8 +10,7 @@ struct CpuOptions {
   // "native", "generic" (the baseline of the architecture), "avx2" or "avx512": for tests and for portable caches.
   std::string isa = "native";
   bool disk_cache = true;
-  // Whether LLVM takes its time: without that it makes code five times as fast, which runs several times as long, for
-  // kernels that run once, in tests.
+  // Whether LLVM optimises. It compiles five times as fast without: for kernels that run once, in tests.
   bool optimised = true;
 };
 

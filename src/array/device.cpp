@@ -153,7 +153,6 @@ void detail::on_device(const char* op, const StreamOrDevice& s) {
   if (!std::holds_alternative<std::monostate>(s)) stream_on(op, s);
 }
 
-detail::OnStream::OnStream(const char* op, const StreamOrDevice& s)
-    : scope_(std::holds_alternative<std::monostate>(s) ? graph::StreamScope::current() : stream_on(op, s).index) {}
+void detail::OnStream::enter(const char* op, const StreamOrDevice& s) { scope_.emplace(stream_on(op, s).index); }
 
 }  // namespace weft

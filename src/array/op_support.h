@@ -1,7 +1,9 @@
 #pragma once
 // The steps that every operation of weft/ops.h takes before it builds nodes: checks the device, promotes, broadcasts,
 // normalizes axes.
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "graph/build.h"
@@ -11,13 +13,17 @@ namespace weft::detail {
 
 /// Throws std::invalid_argument if `s` names a device or stream that does not exist.
 void on_device(const char* op, const StreamOrDevice& s);
-/// Makes the same check; nodes made while it lives belong to the named stream.
+/// Makes the same check; nodes made while it lives belong to the named stream, if one is named.
 class OnStream {
  public:
-  OnStream(const char* op, const StreamOrDevice& s);
+  OnStream(const char* op, const StreamOrDevice& s) {
+    if (!std::holds_alternative<std::monostate>(s)) enter(op, s);
+  }
 
  private:
-  graph::StreamScope scope_;
+  void enter(const char* op, const StreamOrDevice& s);
+
+  std::optional<graph::StreamScope> scope_;
 };
 
 std::string describe(const array& a);  // returns "float32 (2,3)"

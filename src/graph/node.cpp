@@ -13,9 +13,22 @@ std::atomic<uint64_t> next_id{1};
 thread_local int current_stream = -1;
 std::atomic<int> process_stream = 0;
 
-/// Nodes whose last reference was dropped while another node of this thread was being freed. The outermost destructor
-/// frees them one after the other, so that a chain of a hundred thousand nodes needs one stack frame.
+/// Nodes whose last reference was dropped while another node of this thread was being freed. The outermost
+/// destructor frees them one after the other, so that a chain of a hundred thousand nodes needs few stack frames.
 thread_local std::vector<std::shared_ptr<Node>>* pending = nullptr;
+
+/// Frees a node: at once, or where the calling thread frees one already, after that one.
+void free_in_turn(std::shared_ptr<Node> node) {
+  if (pending) return pending->push_back(std::move(node));
+  std::vector<std::shared_ptr<Node>> list;
+  pending = &list;
+  for (node.reset(); !list.empty();) {
+    node = std::move(list.back());
+    list.pop_back();
+    node.reset();  // may append its own inputs
+  }
+  pending = nullptr;
+}
 
 const char* short_name(Dtype t) {
   switch (t.val()) {
@@ -103,20 +116,9 @@ Node::Node(Op op, Values inputs, SharedAttrs attrs, SharedTypes types)
       id_(next_id.fetch_add(1, std::memory_order_relaxed)), stream_(StreamScope::current()) {}
 
 Node::~Node() {
-  if (inputs_.empty()) return;
-  if (pending) {
-    for (Value& input : inputs_) pending->push_back(std::move(input.node));
-    return;
-  }
-  std::vector<std::shared_ptr<Node>> list;
-  pending = &list;
-  for (Value& input : inputs_) list.push_back(std::move(input.node));
-  while (!list.empty()) {
-    std::shared_ptr<Node> node = std::move(list.back());
-    list.pop_back();
-    node.reset();  // may append its own inputs
-  }
-  pending = nullptr;
+  for (Value& input : inputs_)
+    if (input.node.use_count() == 1) free_in_turn(std::move(input.node));
+    else input.node.reset();  // others hold it, so that it is not freed here
 }
 
 void Node::materialise(std::vector<Storage> storage) {

@@ -55,6 +55,25 @@ TEST_CASE("graphs a hundred thousand nodes deep are walked, rewritten and freed 
   CHECK(middle.expired());
 }
 
+TEST_CASE("a deep graph whose nodes are read twice, or by two chains, is freed without recursion") {
+  Value v = parameter({{2}, float32}, 0);
+  const std::weak_ptr<Node> first = v.node;
+  for (int k = 0; k < 100000; ++k) v = v + v;
+  v = {};
+  CHECK(first.expired());
+  Value a = parameter({{2}, float32}, 0), b = -a;
+  const std::weak_ptr<Node> low = b.node;
+  for (int k = 0; k < 100000; ++k) {
+    const Value sum = a + b;
+    b = a * b;
+    a = sum;
+  }
+  a = {};
+  CHECK_FALSE(low.expired());
+  b = {};
+  CHECK(low.expired());
+}
+
 TEST_CASE("a materialised node is a leaf that lets go of its inputs") {
   const Value x = parameter({{2}, float64}, 0);
   std::weak_ptr<Node> inner;

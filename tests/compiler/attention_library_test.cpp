@@ -149,6 +149,39 @@ std::map<std::string, int> calls(const compiler::Program& program) {
 
 }  // namespace
 
+TEST_CASE("gradients of queries, keys and values that are parts of one array are stored as its gradient") {
+  // One after the other in each row: as slices of its last axis, or of an axis of three before the heads.
+  WithLibrary target;
+  const Sizes s{2, 9, 4, 4, 8};
+  for (const bool by_axis : {false, true}) {
+    CAPTURE(by_axis);
+    const Value x = parameter({{s.batch, s.rows, 3 * s.heads * s.width}, float32});
+    const Value of_axis = graph::reshape(x, {s.batch, s.rows, 3, s.heads, s.width});
+    const auto part = [&](int64_t k) {
+      const int64_t line = s.heads * s.width;
+      const Value own = by_axis ? graph::slice_axis(of_axis, 2, k, 1) : graph::slice_axis(x, 2, k * line, line);
+      return permute(graph::reshape(own, {s.batch, s.rows, s.heads, s.width}), {0, 2, 1, 3});
+    };
+    const Value o = attention(part(0), part(1), part(2), 0.4, true, {}), slope = parameter(o.type());
+    const Value gradient = pull_back(Values{o}, Values{slope}, Values{x})[0], w = parameter({{96, 5}, float32});
+    const Graph g{{x, slope, w}, {dot(gradient, w, {2}, {0})}};
+    graph::testing::Random random(12);
+    std::vector<HostTensor> inputs;
+    std::vector<graph::Storage> storage;
+    for (const Value& v : g.inputs) {
+      inputs.push_back(graph::testing::random_tensor(random, v.type()));
+      storage.push_back(to_storage(inputs.back()));
+    }
+    const auto program = compiler::build({g, {}, {}}, target);
+    INFO(program->print("plan"));
+    CHECK(calls(*program) == std::map<std::string, int>{{"attention", 1}, {"attention_vjp", 1}});
+    CHECK(program->stats().launches == 1);  // the product reads the parts as one array
+    const auto got = program->run(storage);
+    const auto expected = evaluate_reference(g, inputs);
+    CHECK(difference(from_storage(got[0], g.outputs[0].type()), expected[0], 256, 1e-5) == "");
+  }
+}
+
 TEST_CASE("a library computes attention in one call and its three gradients in one, whatever its operands are") {
   WithLibrary target;
   for (const Sizes& s :

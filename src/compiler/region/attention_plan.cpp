@@ -84,16 +84,22 @@ std::optional<PackedResult> packed_result(const Ir& ir, const Users& users, cons
   }
   const IrNode& joined = ir[reader];
   const Shape& shape = ir[part].type.shape;
-  const auto last = shape.size() - 1;
-  if (shape.empty() || joined.attrs->axes[0] != static_cast<int64_t>(last) || !is_static(joined.type.shape)) return {};
+  if (!is_static(joined.type.shape)) return {};
   const auto view = strided_view(ir, strides, roots, part);
   if (!view || view->node != result || view->offset != 0 || !is_row_major(shape, view->strides)) return {};
-  const int64_t width = shape[last].bound(), whole = joined.type.shape[last].bound();
+  // What lies behind the axis is contiguous: a line of the part, or of the whole.
+  const auto line = [&](NodeId id) {
+    const Shape& of = ir[id].type.shape;
+    int64_t out = 1;
+    for (auto k = static_cast<size_t>(joined.attrs->axes[0]); k < of.size(); ++k) out *= of[k].bound();
+    return out;
+  };
+  const int64_t width = line(part), whole = line(reader);
   PackedResult out{reader, 0, {}};
   int found = 0;
   for (const NodeId input : joined.inputs) {
     if (input == part) ++found;
-    if (found == 0) out.offset += ir[input].type.shape[last].bound();
+    if (found == 0) out.offset += line(input);
   }
   if (found != 1) return {};
   for (size_t axis = 0; axis < strides[result].size(); ++axis) {

@@ -128,13 +128,16 @@ std::optional<DotTimes> Grouper::dot_times(const DotRegion& generated, const Dot
     read += c.read;
     (side == 0 ? work.loaded.a : work.loaded.b) = c.read / c.elements;
     (side == 0 ? work.operations.a : work.operations.b) = c.operations;
+    (side == 0 ? work.a_shared : work.b_shared) = c.packed;
   }
   DotTimes out;
   out.stored = products / (generated_share * share) + rest + making;
   if (asked)
     out.library = std::max(products, asked->own_bytes / machine.bandwidth) +
                   (asked->bytes - asked->own_bytes) / machine.bandwidth + making;
-  const kernels::GemmTiling tiling = kernels::gemm_tiling(machine, work);
+  const bool exchanged = kernels::exchanges_operands(machine, work);
+  kernels::GemmTiling tiling = kernels::gemm_tiling(machine, exchanged ? kernels::exchanged(work) : work);
+  if (exchanged) std::swap(tiling.tile.rows, tiling.tile.columns);
   if (read == 0 || tiling.tile.rows == 0) return out;
   const auto parts = [](int64_t extent, int64_t part) { return static_cast<double>((extent + part - 1) / part); };
   const double programs[] = {parts(n.columns, tiling.tile.columns), parts(n.rows, tiling.tile.rows)};

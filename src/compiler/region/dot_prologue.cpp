@@ -150,6 +150,19 @@ double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk) {
   return sum / static_cast<double>(chunk);
 }
 
+bool shares_arrays(const kernel::Epilogue& prologue) {
+  constexpr int64_t fragment = 8;  // columns
+  const auto divides = [](const kernel::Jump& jump) {
+    return jump.period == 0 || jump.period % fragment == 0 || fragment % jump.period == 0;
+  };
+  bool parts = false;
+  for (const kernel::EpilogueOperand& x : prologue.operands) {
+    if (x.m_jump.period > 0 || (x.has_m() && x.n != 0) || !divides(x.n_jump)) return false;
+    parts = parts || (x.has_m() && x.n_jump.period > 1);
+  }
+  return parts;
+}
+
 double prologue_operations(const kernel::Epilogue& prologue) {
   constexpr double conversion = 2;
   double sum = 0;

@@ -31,6 +31,10 @@ std::optional<ComputedOperand> computed_operand(const RegionContext& cx, NodeId 
 /// chunk along the axis on which its array of two axes is contiguous has `chunk` elements.
 double loaded_bytes(const kernel::Epilogue& prologue, int64_t chunk);
 
+/// Returns whether elements of an operand share what they are made from, as codes share a word: parts of each row, of
+/// lengths that fill fragments of tensor cores or divide them.
+bool shares_arrays(const kernel::Epilogue& prologue);
+
 /// Returns the basic operations of a prologue for each element.
 double prologue_operations(const kernel::Epilogue& prologue);
 

@@ -301,9 +301,9 @@ std::string why_no_product(const Schedule& s, const Group& group, const target::
   if (!takes_matmul_tiles(group.dot, machine)) return "the machine's products are not tiled so";
   kernels::GemmTile tile{s.rows.parts[1].count, s.lanes.parts[1].count, s.loop.parts[1].count, s.staging.stages,
                          s.staging.ping_pong == 1};
-  const bool transposed = group.dot.desc.c_n != 1 && group.dot.desc.c_m == 1;
+  const bool transposed = computes_transposed(group.dot, machine);
   if (transposed) std::swap(tile.rows, tile.columns);
-  const kernels::GemmWork work = matmul_work(group.dot, transposed);
+  const kernels::GemmWork work = matmul_work(group.dot, machine, transposed);
   const bool warpgroups =
                  machine.arch == "sm_90a" && (work.operands.size() == 2 || work.along_depth) && tile.rows % 64 == 0,
              exact = work.exact;

@@ -61,7 +61,9 @@ class DotSplitter : Rewriter {
       kernels::GemmWork work{a.dtype, batches * parts, rows, columns, depth / parts};
       work.loaded = {left.bytes, right.bytes}, work.operations = {left.operations, right.operations};
       work.bytes = parts > 1 ? 4 : size;
+      work.a_shared = left.bytes > 0, work.b_shared = right.bytes > 0;
       work.b_across = at.axes2.front() + 1 < static_cast<int64_t>(b.shape.size());
+      if (kernels::exchanges_operands(machine_, work)) work = kernels::exchanged(work);
       const double sum =
           (4 * static_cast<double>(parts) + size) * elements / machine_.bandwidth + machine_.launch_seconds;
       return kernels::gemm_tiling(machine_, work).seconds + (parts > 1 ? sum : 0);

@@ -34,6 +34,8 @@ struct GemmWork {
   double epilogue_operations = 0;  // of an element
   PerOperand loaded = {};      // bytes that a thread keeps of each element while the K slice before it is multiplied
   PerOperand operations = {};  // that make an element
+  bool a_shared = false, b_shared = false;  // elements share what they are made from, as codes share a word
+  double kept = 0;                          // registers for what all elements are made from alike
   int64_t rows_of_tiles = 1;   // divides the rows of a tile
 };
 
@@ -42,6 +44,12 @@ struct GemmTiling {
   double share = 0;  // the speed of the multiplications, of the same work in the fastest tiles on SMs that are all busy
   double seconds = 0;  // predicted
 };
+
+/// Returns whether C had better be computed transposed: warpgroups take A from registers, where its elements may be
+/// unpacked, and B from shared memory.
+bool exchanges_operands(const target::Machine& machine, const GemmWork& work);
+/// Returns the work of the transposed product.
+GemmWork exchanged(GemmWork work);
 
 /// Returns why the machine has no code, memory or registers for a tile; empty if it has.
 std::string why_no_tile(const target::Machine& machine, const GemmWork& work, const GemmTile& tile);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "compiler/lower/dot/dot.h"
-#include "compiler/schedule/steps/product.h"
+#include "compiler/region/matmul_work.h"
 
 namespace weft::compiler {
 

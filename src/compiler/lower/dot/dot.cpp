@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "compiler/lower/dot/dot.h"
+#include "compiler/lower/dot/exact.h"
 #include "compiler/region/matmul_work.h"
 #include "compiler/schedule/steps/product.h"
 
@@ -42,9 +43,10 @@ int64_t DotLowering::batches() const {
   return std::accumulate(d_.batch.begin(), d_.batch.end(), int64_t{1}, std::multiplies<>());
 }
 
-/// Loads a tile of an operand, computed where the side has a prologue, in the dtype of the sums.
-Value DotLowering::load(const Side& side, const Piece& piece) {
-  return b_.cast(side.prologue.empty() ? load_plain(side, piece) : load_computed(side, piece), t_);
+/// Loads a tile of an operand, computed where the side has a prologue.
+Value DotLowering::load(const Side& side, const Piece& piece) { return load(side, piece, t_); }
+Value DotLowering::load(const Side& side, const Piece& piece, Dtype as) {
+  return side.prologue.empty() ? b_.cast(load_plain(side, piece), as) : load_computed(side, piece, as);
 }
 
 /// Loads a tile of an operand without a prologue in the dtype that it is stored in.
@@ -57,20 +59,35 @@ Value DotLowering::load_plain(const Side& side, const Piece& piece) {
 }
 
 /// Loads what an operand's prologue reads, and computes it. Past the end of k the result is 0, as that of a plain load.
-Value DotLowering::load_computed(const Side& side, const Piece& piece) {
+Value DotLowering::load_computed(const Side& side, const Piece& piece, Dtype as) {
   const kernel::Epilogue& e = side.prologue.steps;
+  const std::vector<FusedStep> fused = fused_steps(e);
   std::vector<Value> values;
-  for (const kernel::EpilogueStep& s : e.steps) {
-    const bool reads = s.kind == kernel::EpilogueStep::Kind::operand;
-    values.push_back(reads ? load_source(side, static_cast<size_t>(s.operand), piece) : step(s, values, piece.dims));
+  for (size_t k = 0; k < e.steps.size(); ++k) {
+    const kernel::EpilogueStep& s = e.steps[k];
+    const auto input = [&](const kernel::EpilogueStep& of, int at) {
+      return values[static_cast<size_t>(of.inputs[static_cast<size_t>(at)])];
+    };
+    if (fused[k].absorbed) {
+      values.push_back(no_value);
+    } else if (const int at = fused[k].product; at >= 0) {
+      const kernel::EpilogueStep& product = e.steps[static_cast<size_t>(s.inputs[static_cast<size_t>(at)])];
+      values.push_back(b_.scalar(kernel::ScalarOp::fma, {input(product, 0), input(product, 1), input(s, 1 - at)}));
+    } else if (s.kind == kernel::EpilogueStep::Kind::operand) {
+      values.push_back(load_source(side, static_cast<size_t>(s.operand), piece));
+    } else if (s.kind == kernel::EpilogueStep::Kind::cast && k == static_cast<size_t>(e.result)) {
+      values.push_back(b_.cast(input(s, 0), s.dtype));
+    } else {
+      values.push_back(step(s, values, piece.dims));
+    }
   }
-  Value v = b_.cast(values[static_cast<size_t>(e.result)], t_);
+  Value v = b_.cast(values[static_cast<size_t>(e.result)], as);
   for (size_t axis = 0; axis < piece.dims.size(); ++axis) {
     if (piece.axes[axis] != Along::depth || piece.limits[axis] == no_value) continue;
     std::vector<int64_t> line(piece.dims.size(), 1);
     line[axis] = piece.dims[axis];
     const Value k = b_.broadcast(b_.reshape(b_.arange(piece.dims[axis]), line), piece.dims);
-    const Value nothing = b_.constant(t_, t_ == int32 ? Number::of_int(0) : Number::of_real(0), piece.dims);
+    const Value nothing = b_.constant(as, is_integer(as) ? Number::of_int(0) : Number::of_real(0), piece.dims);
     v = b_.select(b_.lt(k, b_.broadcast(piece.limits[axis], piece.dims)), v, nothing);
   }
   return v;

@@ -59,9 +59,11 @@ class DotLowering {
   bool is_tiled() const { return !schedule_.rows.axes.empty(); }
 
   // Operands.
+  /// Load a tile of an operand in the dtype of the sums, or in another one; loads compute a prologue.
   kernel::Value load(const Side& side, const Piece& piece);
+  kernel::Value load(const Side& side, const Piece& piece, Dtype as);
   kernel::Value load_plain(const Side& side, const Piece& piece);
-  kernel::Value load_computed(const Side& side, const Piece& piece);
+  kernel::Value load_computed(const Side& side, const Piece& piece, Dtype as);
   kernel::Value load_source(const Side& side, size_t k, const Piece& piece);
   kernel::Value load_shared(kernel::Ref ref, kernel::Value at, const Piece& piece, size_t line,
                             const kernel::Jump& jump);

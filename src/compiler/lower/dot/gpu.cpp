@@ -6,7 +6,7 @@
 
 #include "compiler/lower/dot/dot.h"
 #include "compiler/region/dot_prologue.h"
-#include "compiler/schedule/steps/product.h"
+#include "compiler/region/matmul_work.h"
 
 namespace weft::compiler {
 
@@ -42,13 +42,13 @@ Value DotLowering::gpu_operand(const Side& side, const Piece& piece) {
   const auto stride = [&](Along axis) { return axis == Along::row ? side.row : side.depth; };
   const bool turned = is_tiled() ? piece.axes[1] != contiguous_axis(side.prologue.steps)
                                  : stride(piece.axes[1]) != 1 && stride(piece.axes[0]) == 1;
-  const Value v = b_.cast(load(side, turned ? piece.turned() : piece), is_tiled() ? d_.a : t_);
+  const Value v = load(side, turned ? piece.turned() : piece, is_tiled() ? d_.a : t_);
   return turned ? b_.transpose(v) : v;
 }
 
-/// Emits the product. Where a kernel stores C transposed, A is the right operand, and C is computed as [n, m].
+/// Emits the product. Where C is computed as [n, m], A is the right operand.
 void DotLowering::gpu_form() {
-  const bool exchanged = is_tiled() && stores_transposed(plan_);
+  const bool exchanged = is_tiled() && computes_transposed(plan_, cx_.target.machine());
   const Side &left = exchanged ? bb_ : a_, &right = exchanged ? a_ : bb_;
   const auto of = [&](const AxisDivision& m, const AxisDivision& n) { return (exchanged ? n : m).count(Level::lanes); };
   const kernels::GemmTile tile =

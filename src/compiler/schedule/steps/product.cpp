@@ -61,11 +61,10 @@ kernels::Attention attention_shape(const AttentionPlan& plan, const Numerics& nu
   return out;
 }
 
-bool stores_transposed(const DotPlan& plan) { return plan.desc.c_n != 1 && plan.desc.c_m == 1; }
-
 Schedule product_schedule(const DotPlan& plan, const target::Machine& machine) {
-  kernels::GemmTile tile = kernels::gemm_tiling(machine, matmul_work(plan, stores_transposed(plan))).tile;
-  if (stores_transposed(plan)) std::swap(tile.rows, tile.columns);
+  const bool transposed = computes_transposed(plan, machine);
+  kernels::GemmTile tile = kernels::gemm_tiling(machine, matmul_work(plan, machine, transposed)).tile;
+  if (transposed) std::swap(tile.rows, tile.columns);
   const std::vector<NamedAxis> axes = product_axes(plan);
   const auto m = static_cast<int>(axes.size()) - 3;
   Schedule out;

@@ -15,8 +15,6 @@ std::vector<NamedAxis> attention_axes(const AttentionPlan& plan);
 /// Returns attention's dtype and extents.
 kernels::Attention attention_shape(const AttentionPlan& plan, const Numerics& numerics);
 
-/// Returns whether a kernel stores C transposed, because its rows are contiguous along m alone.
-bool stores_transposed(const DotPlan& plan);
 /// Returns the schedule that the rules choose for a product that is tiled.
 Schedule product_schedule(const DotPlan& plan, const target::Machine& machine);
 /// Returns the blocks that the rules choose for attention by the kernels of src/kernels, forward.

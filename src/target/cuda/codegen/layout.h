@@ -1,5 +1,6 @@
 #pragma once
 // How the elements of a tile are distributed over the threads of a program.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,9 +8,10 @@
 namespace weft::target::cuda {
 
 /// What a thread holds of a tile: chunks of its elements in their order; fragments of accumulators, as mma.sync makes
-/// them; what belongs to the rows, or to the columns, of such fragments; or what a wider flat tile repeats: what
-/// belongs to its chunks, or to the lanes of its chunks.
-enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes };
+/// them; what belongs to the rows, or to the columns, of such fragments; what a wider flat tile repeats: what belongs
+/// to its chunks, or to the lanes of its chunks; or what a tile of fragments repeats along its lines: parts of each
+/// row, or of all rows alike.
+enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes, row_parts, line_parts };
 
 /// Flat: element e = (chunk · threads + thread) · vec + lane lies in register chunk · vec + lane of its thread. A tile
 /// with fewer elements than threads is held several times: thread t holds element t mod size.
@@ -22,6 +24,10 @@ enum class Held : uint8_t { flat, fragments, rows, columns, chunks, lanes };
 /// Chunks: a wider flat tile repeats each element in `each` of its chunks that follow each other, and a thread holds
 /// one for each of its chunks. Lanes: a wider flat tile repeats the whole tile, and a thread holds the `vec` elements
 /// that all of its chunks have.
+///
+/// Row parts: a tile of fragments repeats each element in `each` columns of a row that follow each other; a thread
+/// holds those of its fragments, the rows one after the other. Line parts: all lines of the fragments repeat the tile;
+/// a thread holds the elements of its columns.
 struct Layout {
   int64_t size = 1;
   int threads = 32;
@@ -32,7 +38,7 @@ struct Layout {
   int64_t rows = 0, columns = 0;  // of the tile of fragments; 0 where they do not matter
   int row_warps = 1, column_warps = 1;
   bool interleaved = false;
-  int64_t each = 0;  // of what belongs to chunks: those that share an element
+  int64_t each = 0;  // of what belongs to chunks, or to parts of rows: those, or the columns, that share an element
   int registers() const;
   bool flat() const { return held == Held::flat; }
   bool repeated() const { return flat() && size < threads; }
@@ -53,6 +59,8 @@ struct Layout {
   /// Returns the fragments along the rows, and along the columns, of a warp.
   int64_t row_fragments() const { return rows / row_warps / 16; }
   int64_t column_fragments() const { return columns / column_warps / 8; }
+  /// Returns the elements of a row that a thread holds, of what belongs to parts of rows.
+  int64_t parts_of_row() const { return columns / std::max<int64_t>(each, 8); }
   /// Returns the text of the condition that no other thread answers for the element in register `r`; empty where none
   /// ever does.
   std::string owner(const std::string& r) const;
@@ -74,5 +82,10 @@ Layout columns_of(const Layout& fragments);
 /// would need elements of several threads.
 std::optional<Layout> repeated_elements(const Layout& flat, int64_t size, int64_t times);
 std::optional<Layout> repeated_tile(const Layout& flat, int64_t size);
+
+/// Return the same of a tile of `size` elements that whole lines of fragments repeat: each element in `times` columns,
+/// loaded in words of `vec` elements at most; or the tile as a whole in each line.
+std::optional<Layout> parts_of_rows(const Layout& fragments, int64_t size, int64_t times, int vec);
+std::optional<Layout> parts_of_lines(const Layout& fragments, int64_t size);
 
 }  // namespace weft::target::cuda

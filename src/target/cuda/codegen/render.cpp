@@ -127,7 +127,7 @@ int64_t Renderer::divisor(Value v) const { return divisors_[static_cast<size_t>(
 void Renderer::find_divisor(const Inst& inst) {
   if (inst.results.empty() || inst.type.rank() != 0 || !is_integer(inst.type.dtype)) return;
   int64_t& out = divisors_[static_cast<size_t>(inst.results[0])];
-  if (inst.op == Op::constant) out = power_of_two_in(inst.number.i);
+  if (inst.op == Op::constant) out = power_of_two_in(inst.number.i), integers_[inst.results[0]] = inst.number.i;
   if (inst.op == Op::cast && is_integer(type(inst.args[0]).dtype)) out = divisor(inst.args[0]);
   if (inst.op != Op::scalar) return;
   switch (inst.scalar_op) {
@@ -137,6 +137,11 @@ void Renderer::find_divisor(const Inst& inst) {
     case kernel::ScalarOp::max: out = std::min(divisor(inst.args[0]), divisor(inst.args[1])); break;
     case kernel::ScalarOp::select: out = std::min(divisor(inst.args[1]), divisor(inst.args[2])); break;
     case kernel::ScalarOp::mul: out = std::min(most_divisor, divisor(inst.args[0]) * divisor(inst.args[1])); break;
+    case kernel::ScalarOp::floordiv:
+      if (const auto by = integers_.find(inst.args[1]);
+          by != integers_.end() && power_of_two_in(by->second) == by->second)
+        out = std::max<int64_t>(1, divisor(inst.args[0]) / by->second);
+      break;
     default: break;
   }
 }
@@ -378,8 +383,9 @@ void Renderer::loop(const Inst& i) {
   load_kept(i);
   if (early) begin_early(i);
   if (ahead) begin_ring(i);
-  // Each iteration waits for its copies: unrolled, it would only take registers.
-  if (early && early_iterations(i) > 1) add("_Pragma(\"unroll 2\")");
+  // Each iteration waits for its copies: unrolled, it would only take registers. Of two that are unrolled, each has
+  // registers of its own for an A that is made in them, which tensor cores read while the next iteration makes its own.
+  if (early && (early_iterations(i) > 1 || made_registers_ > 0)) add("_Pragma(\"unroll 2\")");
   else if (ahead && producer_) add("_Pragma(\"unroll 1\")");
   open(fmt::format("for (i64 {0} = {1}; {0} < {2}; {0} += {3})", fresh(counter), at(i.args[0]), at(i.args[1]),
                    at(i.args[2])));

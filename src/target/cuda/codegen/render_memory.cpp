@@ -77,7 +77,8 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   const std::string element = s.element("r");
   std::vector<std::string> position{element};
   if (s.register_tiles) position = register_tile_position(element);
-  else if (s.held == Held::fragments) position = {s.row("r"), s.column("r")};
+  else if (s.held == Held::fragments || (s.held == Held::row_parts && tile.rank() == 2))
+    position = {s.row("r"), s.column("r")};
   else if (tile.rank() >= 2) position = positions(element, tile.dims);
   out.address = at(offset);
   bool flat = tile.rank() > 0;  // the tile is contiguous, or every row of it consists of whole chunks
@@ -104,12 +105,13 @@ Renderer::Slice Renderer::slice(const Inst& inst, const Type& tile, size_t first
   return out;
 }
 
-std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now) {
+std::string words(const std::string& to, const std::string& from, int64_t bytes, const std::string& read) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k)
-    text += now ? fmt::format("((W{0}*)({1}))[{3}] = read_now((const W{0}*)({2}) + {3}); ", word, to, from, k)
-                : fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k);
+    text += read.empty()
+                ? fmt::format("((W{0}*)({1}))[{3}] = ((const W{0}*)({2}))[{3}]; ", word, to, from, k)
+                : fmt::format("((W{0}*)({1}))[{3}] = {4}((const W{0}*)({2}) + {3}); ", word, to, from, k, read);
   return text;
 }
 
@@ -131,13 +133,13 @@ std::optional<uint32_t> filling(Number number, Dtype t) {
 }
 
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
-                     int64_t bytes, bool now) {
+                     int64_t bytes, const std::string& read) {
   const int64_t word = std::min<int64_t>(bytes, 16);
   std::string text;
   for (int64_t k = 0; k < bytes / word; ++k) {
     std::string source = fmt::format("(const W{}*)({} + index_if(there, {})) + {}", word, from, at, k);
-    if (now) {
-      text += fmt::format("const W{} read{} = read_now({}); ", word, k, source);
+    if (!read.empty()) {
+      text += fmt::format("const W{} read{} = {}({}); ", word, k, read, source);
       source = fmt::format("&read{}", k);
     }
     text += fmt::format("((W{}*)({}))[{}] = word_if(there, {}, {:#x}u); ", word, to, k, source, other);
@@ -151,8 +153,20 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+/// Returns the text of what register `r` has, of a tile held so, for another register.
+static std::string in_register(const std::string& text, const Layout& layout, const std::string& other) {
+  if (layout.held != Held::row_parts) return replaced(text, layout.element("r"), layout.element(other));
+  return replaced(replaced(text, layout.row("r"), layout.row(other)), layout.column("r"), layout.column(other));
+}
+
 /// Returns whether the load is volatile assembly: otherwise the compiler delays loads and serialises them.
 bool Renderer::reads_now(const Inst& inst) const { return (inst.streaming || early_now_) && !is_local(inst.ref); }
+
+/// Returns the function by which a load reads words; empty: none. Four threads read each word of parts of rows, and
+/// lines in turns: the L1 has them.
+std::string Renderer::reader_of_words(const Inst& inst, const Layout& layout) const {
+  return !reads_now(inst) ? "" : layout.held == Held::row_parts ? "read_cached" : "read_now";
+}
 
 /// Returns whether single elements are read so: not those of 8 bytes, nor signed ones.
 static bool read_alone(Dtype t) {
@@ -210,7 +224,7 @@ void Renderer::copy_row(const Inst& load, const Inst& store) {
   const Layout layout = layout_of(load.type);
   const Slice from = slice(load, load.type, 1, layout), to = slice(store, load.type, 2, layout);
   const auto first = [&](const std::string& text) {
-    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
+    return in_register(text, layout, fmt::format("(c * {})", layout.vec));
   };
   const int64_t words = layout.vec * load.type.dtype.size() / 16, each = 16 / load.type.dtype.size();
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));
@@ -271,18 +285,18 @@ void Renderer::load_chunks(const Inst& inst, const Slice& s, const Layout& layou
                                                      : literal(inst.number, inst.type.dtype);
   const int64_t bytes = layout.vec * static_cast<int64_t>(inst.type.dtype.size());
   const auto first = [&](const std::string& text) {
-    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
+    return in_register(text, layout, fmt::format("(c * {})", layout.vec));
   };
-  const std::string whole = words(to, fmt::format("{} + {}", p, first(s.address)), bytes, reads_now(inst));
+  const std::string whole =
+      words(to, fmt::format("{} + {}", p, first(s.address)), bytes, reader_of_words(inst, layout));
   open(fmt::format("EACH (int c = 0; c < {}; ++c)", layout.registers() / layout.vec));
   if (s.guard.empty()) {
     add(whole);
   } else {
-    const std::string last = replaced(s.guard, layout.element("r"),
-                                      layout.element(fmt::format("(c * {} + {})", layout.vec, layout.vec - 1)));
+    const std::string last = in_register(s.guard, layout, fmt::format("(c * {} + {})", layout.vec, layout.vec - 1));
     if (const auto filled = filling(inst.number, inst.type.dtype); s.whole_chunks && filled && !is_local(inst.ref)) {
       add(fmt::format("const bool there = {};", first(s.guard)));
-      add(words_if(to, p, first(s.address), *filled, bytes, reads_now(inst)));
+      add(words_if(to, p, first(s.address), *filled, bytes, reader_of_words(inst, layout)));
       return close();
     }
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(s.guard) : last, whole));
@@ -323,14 +337,14 @@ void Renderer::store(const Inst& inst) {
   if (layout.repeated()) guard = fmt::format("t < {}{}{}", layout.size, guard.empty() ? "" : " && ", guard);
   else if (!layout.flat() && !layout.owner("r").empty())
     guard = layout.owner("r") + (guard.empty() ? "" : " && ") + guard;
-  if (store_boxes(inst) || store_fragments(inst)) return;
+  if (store_boxes(inst) || store_fragments(inst) || store_columns(inst)) return;
   const std::string one = fmt::format("{}[{}] = {};", p, s.address, at(value));
   if (!s.wide)
     return add(fmt::format("EACH (int r = 0; r < {}; ++r) {}{}", layout.registers(),
                            guard.empty() ? "" : fmt::format("if ({}) ", guard), one));
   const std::string from = in_array(value, memory_type(inst.ref), layout.registers());
   const auto first = [&](const std::string& text) {
-    return replaced(text, layout.element("r"), layout.element(fmt::format("(c * {})", layout.vec)));
+    return in_register(text, layout, fmt::format("(c * {})", layout.vec));
   };
   std::string whole = words(fmt::format("{} + {}", p, first(s.address)), fmt::format("{} + c * {}", from, layout.vec),
                             layout.vec * static_cast<int64_t>(dtype_of(inst.ref).size()));
@@ -341,13 +355,21 @@ void Renderer::store(const Inst& inst) {
   if (guard.empty()) {
     add(whole);
   } else {
-    const std::string last =
-        replaced(guard, layout.element("r"), layout.element(fmt::format("(c * {} + {})", layout.vec, layout.vec - 1)));
+    const std::string last = in_register(guard, layout, fmt::format("(c * {} + {})", layout.vec, layout.vec - 1));
     add(fmt::format("if ({}) {{ {}}}", s.whole_chunks ? first(guard) : last, whole));
     if (!s.whole_chunks)
       add(fmt::format("else EACH (int r = c * {0}; r < c * {0} + {0}; ++r) if ({1}) {2}", layout.vec, guard, one));
   }
   close();
+}
+
+/// Renders prefetching of where the rows begin that a load of parts of rows reads.
+void Renderer::prefetch_rows(const Inst& load) {
+  const Layout layout = layout_of(load.results[0]);
+  const Slice s = slice(load, load.type, 1, layout);
+  add(fmt::format("EACH (int r = 0; r < {}; r += {}) {}prefetch_line({} + {});", layout.registers(),
+                  layout.parts_of_row(), s.guard.empty() ? "" : fmt::format("if ({}) ", s.guard), buffer(load.ref),
+                  s.address));
 }
 
 /// Renders prefetching to the L2, one cache line a thread.

@@ -18,14 +18,15 @@
 
 namespace weft::target::cuda {
 
-/// Returns the text that copies a chunk in words; `from` and `to` point at its first element.
-std::string words(const std::string& to, const std::string& from, int64_t bytes, bool now = false);
+/// Returns the text that copies a chunk in words; `from` and `to` point at its first element. `read`: the function of
+/// the prelude that reads a word, if one does.
+std::string words(const std::string& to, const std::string& from, int64_t bytes, const std::string& read = "");
 /// Returns the 32 bits of a word whose elements all equal `number`; empty where elements are wider.
 std::optional<uint32_t> filling(Number number, Dtype t);
 /// Returns the text that copies a chunk only if `there`, in words, and fills it with `other` otherwise. It always reads
 /// something (the start of the buffer if not `there`), so that loads are unconditional and many are in flight.
 std::string words_if(const std::string& to, const std::string& from, const std::string& at, uint32_t other,
-                     int64_t bytes, bool now = false);
+                     int64_t bytes, const std::string& read = "");
 
 struct Strided;  // general/index.h
 
@@ -146,6 +147,7 @@ class Renderer {
   bool in_shares(kernel::Ref ref) const;
   std::string stored_buffer(kernel::Ref ref) const;
   bool reads_now(const Inst& inst) const;
+  std::string reader_of_words(const Inst& inst, const Layout& layout) const;
   void find_copies(const kernel::Block& block);
   void load_chunks(const Inst& inst, const Slice& s, const Layout& layout, const std::string& into);
   bool copies_words(const Inst& load);
@@ -169,6 +171,7 @@ class Renderer {
   void atomic_add(const Inst& inst);
   void add_integers(const Inst& inst);
   void prefetch(const Inst& inst);
+  void prefetch_rows(const Inst& load);
   static std::string low_sum(Dtype t, std::span<const std::string> args);
   bool shared_pattern(kernel::Ref ref) const;
   void before_read(kernel::Ref ref);
@@ -304,7 +307,12 @@ class Renderer {
   int stages_of(const Inst& loop, const Ring& ring);
   void lay_out_stages(const Uses& uses);
   void spread_layouts(const Uses& uses);
+  // products/hold_operands.cpp
+  bool hold_as(const Uses& uses, Value v, const Layout& layout, std::map<Value, Layout>& members) const;
+  void hold_operands(const Uses& uses);
+  void count_made_registers();
   // products/repeat_in_chunks.cpp
+  static std::optional<Layout> layout_to_repeat(const kernel::Type& from, const kernel::Type& to, const Layout& wide);
   std::optional<Layout> layout_to_repeat(const Inst& broadcast) const;
   void repeat_in_chunks(const Uses& uses);
   bool repeat(const Inst& broadcast);
@@ -395,6 +403,7 @@ class Renderer {
   void write_box(const Inst& inst, const std::string& from, int64_t across, const std::string& space);
   void finish_stores();
   bool store_fragments(const Inst& inst);
+  bool store_columns(const Inst& inst);  // render_columns.cpp
   bool in_pairs(const Inst& load, const Layout& layout) const;
   void load_pairs(const Inst& load, const std::string& address, const std::string& guard);
   // render_random.cpp
@@ -426,6 +435,7 @@ class Renderer {
   bool is_packed(Value v) const;
   void copy_registers(Value v, const std::string& to, const std::string& from);
   void load_kept(const Inst& loop);
+  void prefetch_early(const Inst& loop, const std::string& step, int lines);
   void begin_early(const Inst& loop);
   void next_early(const Inst& loop);
   // products/render_fragments.cpp
@@ -501,7 +511,8 @@ class Renderer {
   std::vector<std::string> names_;
   std::vector<bool> splat_;  // tiles whose elements are all one scalar: the name is the scalar's
   std::vector<int64_t> divisors_;
-  std::map<int64_t, Runs> runs_;  // by length
+  std::map<Value, int64_t> integers_;  // constants
+  std::map<int64_t, Runs> runs_;       // by length
   int64_t largest_tile_ = 1;
   int64_t operations_ = 0;                // on elements of tiles, of all instructions
   int warps_ = 0;                         // of the roles of a program
@@ -546,16 +557,18 @@ class Renderer {
   std::map<const Inst*, Ring> early_;               // what loops load into registers ahead, to compute operands from
   std::map<const Inst*, Ring> kept_early_;          // what all iterations compute operands from alike
   std::set<Value> early_loads_;
-  bool early_now_ = false;        // while these are rendered: they begin before what an iteration computes
-  std::set<Value> replaced_;      // values that only products on tensor cores read, and in another way
-  std::map<Value, Value> casts_;  // of those, what they round
+  std::set<Value> made_in_registers_;  // operands A that iterations compute where warpgroups read them
+  bool early_now_ = false;             // while these are rendered: they begin before what an iteration computes
+  std::set<Value> replaced_;           // values that only products on tensor cores read, and in another way
+  std::map<Value, Value> casts_;       // of those, what they round
   int64_t stage_bytes_ = 0;
-  int warpgroups_ = 0;                     // that multiply; 0: warps do
-  int64_t registers_ = 0;                  // that a thread of a warpgroup wants
-  int blocks_ = 0;                         // on an SM, of warpgroups or of exact products
-  bool exact_ = false;                     // all products are of exact float32
-  std::string no_warpgroups_;              // why they do not
-  bool persistent_ = false;                // blocks take programs in turns
+  int warpgroups_ = 0;                                // that multiply; 0: warps do
+  int64_t made_registers_ = 0, early_registers_ = 0;  // for A that is made in registers, beside `registers_`
+  int64_t registers_ = 0;                             // that a thread of a warpgroup wants
+  int blocks_ = 0;                                    // on an SM, of warpgroups or of exact products
+  bool exact_ = false;                                // all products are of exact float32
+  std::string no_warpgroups_;                         // why they do not
+  bool persistent_ = false;                           // blocks take programs in turns
   int sets_ = 1;                           // of warpgroups, which multiply in turns, each a program of its own
   std::string no_turns_;                   // why there is but one
   bool flies_ = false;                     // products go on while others begin, and end where they are read

@@ -12,6 +12,14 @@
 
 namespace weft::target::cuda {
 
+constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
+constexpr int64_t most_of_three = 232;   // registers, where three warpgroups share them, one of which copies
+
+/// Returns whether an instruction computes each element of its result from those at the same place.
+inline bool is_elementwise(kernel::Op op) {
+  return op == kernel::Op::scalar || op == kernel::Op::cast || op == kernel::Op::bitcast;
+}
+
 /// Who makes and who reads the values of a kernel.
 struct Uses {
   struct Position {

@@ -145,6 +145,7 @@ void Renderer::choose_layouts() {
   if (products_.empty()) return;
   find_divisors(kernel_.body);
   choose_warps(uses);
+  hold_operands(uses);
   spread_layouts(uses);
   repeat_in_chunks(uses);
   find_sources(uses);

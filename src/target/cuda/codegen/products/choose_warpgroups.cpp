@@ -22,8 +22,6 @@ namespace {
 constexpr int64_t rows_of_group = 64, most_columns = 256;
 constexpr int by_wgmma = 1;  // as a launch says
 constexpr int64_t registers_of_sm = 65536, most_registers = 255;
-constexpr int64_t most_of_three = 232;   // where three warpgroups share them, one of which copies
-constexpr int64_t other_registers = 56;  // addresses, descriptors, and what is computed beside the accumulators
 constexpr int64_t shared_of_sm = 226 << 10;
 constexpr int64_t most_shared_bytes = 227 << 10;   // of a block where there are warpgroups
 constexpr int64_t most_bytes_of_warps = 48 << 10;  // of a block whose warps have iterations by rule: any GPU has them
@@ -127,7 +125,8 @@ std::string Renderer::choose_warpgroups(const Uses& uses, const std::vector<cons
 bool Renderer::registers_for_copies() const {
   constexpr int64_t unit = 8, lanes = 32, quarters = 4;
   const int64_t warps = (blocks_ * (threads_ / lanes + 1) + quarters - 1) / quarters;
-  return registers_ <= registers_of_sm / quarters / lanes / warps / unit * unit;
+  const int64_t registers = registers_ + made_registers_ + early_registers_;
+  return registers <= registers_of_sm / quarters / lanes / warps / unit * unit;
 }
 
 /// Lets three programs share an SM where products wait for each other's results, as in attention: two leave tensor
@@ -173,7 +172,7 @@ void Renderer::find_in_place(const Uses& uses) {
   const auto calls = [](const Uses::Position& x) { return x.inst->op == Op::print || x.inst->op == Op::assert_; };
   if (std::any_of(uses.order.begin(), uses.order.end(), calls)) return;
   for (auto& [dot, product] : products_) {
-    if (!product.loop || product.a.in_registers) continue;
+    if (!product.loop || (product.a.in_registers && !made_in_registers_.contains(product.a.value))) continue;
     const kernel::Block& body = product.loop->blocks[0];
     const Value c = product.start(), result = product.result();
     const auto carried = std::find(body.arguments.begin() + 1, body.arguments.end(), c);
@@ -185,7 +184,7 @@ void Renderer::find_in_place(const Uses& uses) {
       return !x.load && uses.made.contains(x.value) && uses.made.at(x.value).block == &body;
     };
     product.in_place = (stays(product.a) || made(product.a)) && (stays(product.b) || made(product.b));
-    for (Operand* x : {&product.a, &product.b}) x->in_turns = product.in_place && made(*x);
+    for (Operand* x : {&product.a, &product.b}) x->in_turns = product.in_place && made(*x) && !x->in_registers;
   }
 }
 

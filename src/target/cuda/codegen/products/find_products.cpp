@@ -209,9 +209,6 @@ bool Renderer::copied_whole(const Uses& uses, const Inst& load, std::string& why
   return why.empty();
 }
 
-/// Returns whether an instruction computes each element of its result from those at the same place.
-static bool is_elementwise(Op op) { return op == Op::scalar || op == Op::cast || op == Op::bitcast; }
-
 /// Returns what argument 0 or 1 of a product is made of. Tensor cores read 8 bits along the contracted axis alone:
 /// others pass registers, and are staged so.
 Operand Renderer::operand_of(const Uses& uses, const Product& product, size_t argument) const {
@@ -308,7 +305,7 @@ std::string Renderer::copy_ahead(const Uses& uses, Product& product) {
     const Inst* maker = uses.maker(x->value);
     if (maker && uses.made.at(x->value).block != block) continue;  // the same in all iterations
     if (!x->load) {
-      if (!x->in_registers) find_early_loads(uses, loop, x->value);
+      if (!x->in_registers || made_in_registers_.contains(x->value)) find_early_loads(uses, loop, x->value);
       if (why.empty() && maker && maker->op == Op::load && maker->type.rank() == 2) copied_whole(uses, *maker, why);
       continue;
     }
@@ -406,6 +403,7 @@ void Renderer::find_sources(const Uses& uses) {
     whys[result] = copy_ahead(uses, product);
     product.a.in_registers = product.a.in_registers && !product.a.load;
   }
+  count_made_registers();
   if (exact_ && !early_.empty()) blocks_ = 0;  // what is loaded early takes registers as well
   if (warpgroups_ > 0) {
     find_in_place(uses);

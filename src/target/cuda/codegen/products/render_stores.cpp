@@ -83,10 +83,11 @@ void Renderer::load_pairs(const Inst& load, const std::string& address, const st
   declare(result);
   open(fmt::format("EACH (int r = 0; r < {}; r += 2)", layout_of(result).registers()));
   if (guard.empty()) {
-    add(words(to, fmt::format("{} + {}", from, address), bytes, reads_now(load)));
+    add(words(to, fmt::format("{} + {}", from, address), bytes, reader_of_words(load, layout_of(result))));
   } else {
     add(fmt::format("const bool there = {};", guard));
-    add(words_if(to, from, address, *filling(load.number, load.type.dtype), bytes, reads_now(load)));
+    add(words_if(to, from, address, *filling(load.number, load.type.dtype), bytes,
+                 reader_of_words(load, layout_of(result))));
   }
   close();
 }

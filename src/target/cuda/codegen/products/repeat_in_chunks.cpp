@@ -2,6 +2,8 @@
 // is computed: each thread loads what its own chunks repeat, in place of an exchange through shared memory in each
 // iteration. What is computed between the load and the broadcast is held in the same way, so that it is computed once
 // for what shares it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -56,14 +58,24 @@ bool add_makers(const Uses& uses, Value v, std::set<Value>& members) {
 
 }  // namespace
 
-/// Returns how the source of a broadcast is held where each thread has what it repeats.
-std::optional<Layout> Renderer::layout_to_repeat(const Inst& broadcast) const {
-  const Type &from = type(broadcast.args[0]), &to = broadcast.type;
+/// Returns how the source of a broadcast to fragments is held; of whole rows, as the rows of products are.
+static std::optional<Layout> parts_to_repeat(const Layout& wide, const Type& from, int64_t tile, int64_t element) {
+  if (tile > 1) return parts_of_lines(wide, from.size());
+  if (element == wide.columns && from.size() == wide.rows) return rows_of(wide);
+  return parts_of_rows(wide, from.size(), element, 16 / static_cast<int>(from.dtype.size()));
+}
+
+/// Returns how the source of a broadcast is held where each thread has what it repeats; `wide`: how the result is.
+std::optional<Layout> Renderer::layout_to_repeat(const Type& from, const Type& to, const Layout& wide) {
   if (from.rank() == 0 || from.size() == to.size()) return {};
   const std::optional<Repeats> repeats = repeats_of(from, to);
   if (!repeats || (repeats->tile > 1 && repeats->element > 1)) return {};
-  const Layout wide = layout_of(broadcast.results[0]);
+  if (wide.held == Held::fragments) return parts_to_repeat(wide, from, repeats->tile, repeats->element);
   return repeats->tile > 1 ? repeated_tile(wide, from.size()) : repeated_elements(wide, from.size(), repeats->element);
+}
+
+std::optional<Layout> Renderer::layout_to_repeat(const Inst& broadcast) const {
+  return layout_to_repeat(type(broadcast.args[0]), broadcast.type, layout_of(broadcast.results[0]));
 }
 
 /// Decides which tiles are held as flat tiles repeat them: those that nothing else reads.
@@ -91,11 +103,23 @@ void Renderer::repeat_in_chunks(const Uses& uses) {
 bool Renderer::repeat(const Inst& broadcast) {
   const Value from = broadcast.args[0], result = broadcast.results[0];
   const auto held = held_.find(from);
-  if (held == held_.end() || splat_[static_cast<size_t>(from)] || held_.contains(result)) return false;
-  if (layout_to_repeat(broadcast) != held->second) return false;
-  const int wide = layout_of(result).vec, own = held->second.vec;
-  if (held->second.held == Held::lanes) each(result, at(from, "(r % " + std::to_string(wide) + ")"));
-  else each(result, at(from, "(r / " + std::to_string(wide / own) + ")"));
+  if (held == held_.end() || splat_[static_cast<size_t>(from)]) return false;
+  const Layout &own = held->second, wide = layout_of(result);
+  if (layout_to_repeat(broadcast) != own) return false;
+  const int64_t fragments = wide.held == Held::fragments ? wide.column_fragments() : 1;
+  std::string r;
+  switch (own.held) {
+    case Held::lanes: r = fmt::format("r % {}", wide.vec); break;
+    case Held::row_parts:
+      r = fmt::format("(r / {} * 2 + (r >> 1 & 1)) * {} + r / 4 % {} / {}", fragments * 4, own.parts_of_row(),
+                      fragments, fragments / own.parts_of_row());
+      break;
+    case Held::line_parts: r = fmt::format("r / 4 % {} * 2 + (r & 1)", std::max<int64_t>(own.size / 8, 1)); break;
+    case Held::rows: r = fmt::format("r / {} * 2 + (r >> 1 & 1)", fragments * 4); break;
+    default: r = fmt::format("r / {}", wide.vec / own.vec);
+  }
+  if (wide.held == Held::fragments) arithmetic(result, at(from, "(" + r + ")"));
+  else each(result, at(from, "(" + r + ")"));
   return true;
 }
 

@@ -330,6 +330,13 @@ FN void ldmatrix_turned(u32* r, u32 from) {
                : "r"(from)
                : "memory");
 }
+// Writes four matrices of 8 x 8 whose columns become lines: lane l says where line l % 8 of matrix l / 8 begins.
+FN void store_turned(u32 to, const u32* r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(to), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
 // Warpgroups: fence_for_wgmma makes what was copied to shared memory visible to wgmma. The tensor cores own the
 // accumulators from wgmma_fence until what was committed has been waited for.
 FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
@@ -596,6 +603,22 @@ FN W8 read_now(const W8* p) {
 FN W4 read_now(const W4* p) {
   W4 v;
   asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p));
+  return v;
+}
+// The same through L1.
+FN W16 read_cached(const W16* p) {
+  W16 v;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+FN W8 read_cached(const W8* p) {
+  W8 v;
+  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+  return v;
+}
+FN W4 read_cached(const W4* p) {
+  W4 v;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(v.x) : "l"(p));
   return v;
 }
 // Single elements go through L1, where neighbours in a loop find them.

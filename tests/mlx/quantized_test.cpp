@@ -234,7 +234,7 @@ TEST_CASE("quantised products of any number of rows agree with those of the numb
   for (const auto& [mode, bits] :
        {std::pair{"affine", 2}, {"affine", 3}, {"affine", 4}, {"affine", 6}, {"affine", 8}, {"mxfp4", 4}, {"nvfp4", 4}})
     for (const Dtype t : {bfloat16, float32})
-      for (const int64_t rows : {1, 2, 4, 5, 70})
+      for (const int64_t rows : {1, 2, 4, 5, 70, 260})
         for (const bool transpose : {true, false}) {
           CAPTURE(mode);
           CAPTURE(bits);

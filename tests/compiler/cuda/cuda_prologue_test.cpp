@@ -34,6 +34,47 @@ TEST_CASE("matmuls of casts and of dequantised weights compile for a GPU") {
     }
 }
 
+TEST_CASE("products of matrices in a few bits are multiplied from registers, without spills") {
+  if (!target::cuda::nvrtc_available()) {
+    MESSAGE("skipped: there is no NVRTC here");
+    return;
+  }
+  constexpr int64_t n = 16384, k = 4096;
+  const auto given = [](Shape shape, Dtype t) { return array(graph::parameter({std::move(shape), t})); };
+  for (const auto& [mode, bits, m] : {std::tuple{"affine", 4, 16},
+                                      {"affine", 4, 2048},
+                                      {"affine", 8, 128},
+                                      {"affine", 3, 64},
+                                      {"affine", 3, 2048},
+                                      {"mxfp4", 4, 512},
+                                      {"mxfp8", 8, 2048}}) {
+    CAPTURE(mode);
+    CAPTURE(bits);
+    CAPTURE(m);
+    target::cuda::CudaTarget target(target::stated_machine("NVIDIA H100"), false);
+    compiler::Policy policy;
+    policy.libraries = false;
+    const bool affine = std::string(mode) == "affine";
+    const array x = given({m, k}, bfloat16), w = given({n, k * bits / 32}, uint32),
+                scales = given({n, k / (affine ? 64 : 32)}, affine ? bfloat16 : uint8),
+                biases = given({n, k / 64}, bfloat16);
+    const array y =
+        quantized_matmul(x, w, scales, affine ? std::optional(biases) : std::nullopt, true, std::nullopt, bits, mode);
+    compiler::Source source;
+    source.graph = {{x.value(), w.value(), scales.value(), biases.value()}, {y.value()}};
+    for (const auto& node : graph::topological(source.graph.outputs))
+      if (node->storage(0)) source.graph.inputs.push_back({node, 0});  // shifts
+    const auto program = compiler::build(source, target, policy);
+    // The weight is the left operand, C [n, m] in memory as [m, n].
+    const std::string text = program->print("kernels");
+    CHECK(text.find(fmt::format(" stride(1, {})\n", n)) != std::string::npos);
+    for (const target::cuda::KernelUsage& use : target.usage()) {
+      CHECK(use.spill_store_bytes == 0);
+      CHECK(use.spill_load_bytes == 0);
+    }
+  }
+}
+
 TEST_CASE("products of matrices in a few bits compile for a GPU as one kernel beside what makes their scales") {
   if (!target::cuda::nvrtc_available()) {
     MESSAGE("skipped: there is no NVRTC here");

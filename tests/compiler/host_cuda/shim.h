@@ -352,6 +352,10 @@ static W read_now(const W* p) {
   return *p;
 }
 template <class W>
+static W read_cached(const W* p) {
+  return *p;
+}
+template <class W>
 static void put_word(W* p, W v) {
   *p = v;
 }
@@ -474,6 +478,16 @@ static void ldmatrix(u32* r, u32 from, bool transposed = false) {
   }
 }
 static void ldmatrix_turned(u32* r, u32 from) { ldmatrix(r, from, true); }
+static void store_turned(u32 to, const u32* r) {
+  const int lane = threadIdx.x & 31;
+  const block::Words& lines = block::published({to});
+  for (int matrix = 0; matrix < 4; ++matrix)
+    for (int half = 0; half < 2; ++half) {
+      const int row = lane / 4, column = lane % 4 * 2 + half;
+      const u32 at = lines[matrix * 8 + column][0] + static_cast<u32>(row) * 2;
+      shared_at<u16>(at) = static_cast<u16>(r[matrix] >> 16 * half);
+    }
+}
 
 static float multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
 static int multiply_add(int a, int b, int c) { return static_cast<int>(u32(c) + u32(a * b)); }

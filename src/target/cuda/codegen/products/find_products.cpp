@@ -429,10 +429,11 @@ void Renderer::find_sources(const Uses& uses) {
     const std::string copies = why.empty() ? "copied ahead" : "not pipelined: " + why;
     if (warpgroups_ > 0)
       note(*product.dot,
-           fmt::format("wgmma of {} by {} warpgroup{}{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
+           fmt::format("wgmma of {} by {} warpgroup{}{}{}{}; {}", kind, warpgroups_, warpgroups_ > 1 ? "s" : "",
                        sets_ > 1           ? ", two programs in turns"
                        : no_turns_.empty() ? ""
                                            : "; not in turns: " + no_turns_,
+                       made_in_registers_.contains(product.a.value) ? ", A made in registers" : "",
                        product.in_place ? ", beside the copies" : "",
                        producer_ ? "copied by TMA, by a warpgroup of its own" : copies + "; no TMA: " + no_producer_));
     else

@@ -36,7 +36,7 @@ struct GemmWork {
   PerOperand operations = {};  // that make an element
   bool a_shared = false, b_shared = false;  // elements share what they are made from, as codes share a word
   double kept = 0;                          // registers for what all elements are made from alike
-  int64_t rows_of_tiles = 1;   // divides the rows of a tile
+  int64_t rows_of_tiles = 1;                // divides the rows of a tile
 };
 
 struct GemmTiling {

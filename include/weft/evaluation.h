@@ -21,8 +21,8 @@ struct interrupted : std::runtime_error {
 };
 /// Sets, for the whole process, a function that says whether evaluations are to end early; null, as at first: none
 /// does. It is called between the steps of programs on the CPU, on the thread that computes, at most every 20 ms, and
-/// must not throw. Programs that change arrays in place, and those of a GPU, run to their end. The Python package sets
-/// one for Ctrl-C.
+/// must not throw. Programs that change arrays in place run to their end. It is also called where a thread waits for a
+/// stream or a GPU, which then ends waiting alone: work that is begun goes on. The Python package sets one for Ctrl-C.
 WEFT_API void set_interrupt_check(bool (*asked)());
 
 }  // namespace weft

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/executor.h"
 #include "runtime/foreign.h"
+#include "runtime/interrupt.h"
 #include "target/target.h"
 #include "weft/ops.h"
 
@@ -218,6 +219,7 @@ void RawStreamContext::close() {
   raw_contexts.pop_back();
   if (!state->device) return;
   std::exception_ptr error;
+  const runtime::MayEnd whole(false);
   for (int k = 0; k < runtime::num_executors(); ++k) {  // what is begun may still be with the streams' threads
     if (runtime::executor_device(k) != state->stream.device.index) continue;
     try {

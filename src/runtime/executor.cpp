@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/interrupt.h"
 #include "runtime/trace.h"
 
 namespace weft::runtime {
@@ -50,7 +51,8 @@ void Event::wait() const {
     lock.unlock();
     mark(true);
     lock.lock();
-    changed_.wait(lock, [&] { return set_; });
+    if (executor) changed_.wait(lock, [&] { return set_; });
+    else wait_or_end(changed_, lock, [&] { return set_; });
     lock.unlock();
     mark(false);
     lock.lock();
@@ -142,8 +144,14 @@ void Executor::run(const Task& task) {
     return do_here(task);
   }
   const auto done = std::make_shared<Event>();
-  queue_.push_back([&task, done] {  // `task` outlives this: the caller waits
+  const auto began = std::make_shared<bool>(false);  // under the lock
+  queue_.push_back([this, &task, done, began] {      // `task` outlives this: the caller waits, or takes it back
     std::exception_ptr error;
+    {
+      std::lock_guard here(mutex_);
+      if (done->is_set()) return;
+      *began = true;
+    }
     try {
       task();
     } catch (...) {
@@ -156,7 +164,20 @@ void Executor::run(const Task& task) {
   start_worker();
   ready_.notify_all();
   lock.unlock();
-  done->wait();
+  try {
+    done->wait();
+  } catch (...) {
+    if (done->is_set()) throw;  // the task's own
+    lock.lock();
+    if (!*began) {
+      done->set();  // the worker finds that there is nothing to do
+      throw;
+    }
+    lock.unlock();
+    const MayEnd whole(false);
+    done->wait();
+    throw;
+  }
   lock.lock();
   throw_kept(lock);  // of tasks given before
 }
@@ -165,7 +186,7 @@ void Executor::wait() {
   if (current == this) return;
   std::unique_lock lock(mutex_);
   const uint64_t upto = given_;
-  done_.wait(lock, [&] { return finished_ >= upto; });
+  wait_or_end(done_, lock, [&] { return finished_ >= upto; });
   throw_kept(lock);
 }
 

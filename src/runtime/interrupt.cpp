@@ -27,6 +27,8 @@ void check_interrupt() {
   check();
 }
 
+bool ends_waits() { return ending != may_not && check_function.load(std::memory_order_relaxed); }
+
 MayEnd::MayEnd(bool may) : before_(ending) {
   if (ending == may_not) return;
   if (ending == not_said && may && check_function.load(std::memory_order_relaxed)) last_check = Clock::now();

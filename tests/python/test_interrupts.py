@@ -62,3 +62,23 @@ def test_what_a_handler_raises_ends_it_and_it_can_begin_again():
     finally:
         signal.signal(signal.SIGUSR1, before)
     np.testing.assert_allclose(np.array(work), 1 / SIZE, rtol=1e-3)
+
+
+def test_ctrl_c_ends_waiting_for_a_stream_whose_work_goes_on():
+    x = averaging()
+    work = long_work(x, 5)
+    mx.async_eval(work)
+    timer = send(signal.SIGINT, 0.3)
+    begun = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        mx.synchronize()
+    assert time.perf_counter() - begun < 2
+    timer.join()
+    later = x * 2  # behind it on the stream
+    timer = send(signal.SIGINT, 0.3)
+    with pytest.raises(KeyboardInterrupt):
+        mx.eval(later)
+    timer.join()
+    mx.synchronize()
+    np.testing.assert_allclose(np.array(work), 1 / SIZE, rtol=1e-3)
+    np.testing.assert_allclose(np.array(later), 2 / SIZE, rtol=1e-6)

@@ -4,13 +4,16 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <latch>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/executor.h"
+#include "runtime/interrupt.h"
 #include "runtime/trace.h"
 
 using namespace weft::runtime;
@@ -198,4 +201,58 @@ TEST_CASE("executors rest and start again") {
   executor(index).wait();
   CHECK(n == 2);
   CHECK_THROWS_AS(executor(index + 1), std::invalid_argument);
+}
+
+namespace {
+
+struct Ended {};
+
+/// Ends waits of the calling thread while it lives.
+struct EndsWaits {
+  EndsWaits() {
+    set_interrupt_check([] { throw Ended(); });
+  }
+  ~EndsWaits() { set_interrupt_check(nullptr); }
+};
+
+}  // namespace
+
+TEST_CASE("waits end where somebody asks for it; tasks go on, and one that waits to begin is taken back") {
+  Executor& e = executor(new_executor());
+  std::latch hold(1);
+  std::atomic<bool> done{false};
+  const auto event = std::make_shared<Event>();
+  e.enqueue([&] {
+    hold.wait();
+    done = true;
+    event->set();
+  });
+  bool ran = false;
+  {
+    const EndsWaits ends;
+    CHECK_THROWS_AS(e.wait(), Ended);
+    CHECK_THROWS_AS(event->wait(), Ended);
+    CHECK_THROWS_AS(e.run([&] { ran = true; }), Ended);
+  }
+  CHECK_FALSE(done.load());
+  hold.count_down();
+  event->wait();
+  e.wait();
+  CHECK(done.load());
+  CHECK_FALSE(ran);
+  e.run([&] { ran = true; });
+  CHECK(ran);
+}
+
+TEST_CASE("waits of work that may not end early last until it is done") {
+  Executor& e = executor(new_executor());
+  const EndsWaits ends;
+  const MayEnd whole(false);
+  std::atomic<bool> done{false};
+  e.enqueue([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    done = true;
+  });
+  e.wait();
+  CHECK(done.load());
 }

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "base/error.h"
+#include "runtime/interrupt.h"
 
 namespace weft::target::cuda {
 namespace {
@@ -116,8 +119,23 @@ std::string Context::name() const { return fmt::format("cuda:{} ({})", ordinal_,
 
 void Context::make_current() const { check_result(driver().ctx_set_current(handle_), "cuCtxSetCurrent", name()); }
 
-void Context::synchronize() const {
+/// Asks for the stream until it is done, after some time with pauses, since the driver's own wait does not end.
+static void wait_or_end(StreamHandle stream) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds without_pauses{20};
+  constexpr std::chrono::microseconds pause{100};
+  const runtime::MayEnd may_end(true);
+  const Clock::time_point begun = Clock::now();
+  while (driver().stream_query(stream) == error_not_ready) {
+    if (Clock::now() - begun < without_pauses) continue;
+    runtime::check_interrupt();
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void Context::synchronize(bool may_end) const {
   make_current();
+  if (may_end && runtime::ends_waits()) wait_or_end(stream_);
   check_result(driver().stream_synchronize(stream_), "cuStreamSynchronize", name());
 }
 

@@ -45,7 +45,8 @@ class Context {
   std::string name() const;  // "cuda:1 (NVIDIA H200)"
   /// Makes the context current on the calling thread, as calls of the driver need it.
   void make_current() const;
-  void synchronize() const;  // waits for the stream
+  /// Waits for the stream; `may_end`: or until somebody asks for the end, while the device's work goes on.
+  void synchronize(bool may_end = false) const;
   /// Makes later work of this stream wait for the work that `other` has been given so far, without blocking the host.
   void follow(const Context& other) const;
   /// Returns whether this device can access the other's memory; the first call enables the access.

@@ -210,7 +210,7 @@ void CudaMemory::to_host(void* to, const void* from, size_t bytes) {
   check_result(driver().memcpy_dtoh_async(to, address(from), bytes, context_.stream()), "cuMemcpyDtoHAsync",
                fmt::format("{} bytes on {}", bytes, context_.name()));
   ++runtime::counters().device_waits;
-  context_.synchronize();
+  context_.synchronize(true);
 }
 
 void CudaMemory::copy(void* to, const void* from, size_t bytes) {

@@ -48,8 +48,10 @@ RandomCase unpacked(const Packed& f) {
                 code = b.cast(b.scalar(ScalarOp::bit_and, {b.scalar(ScalarOp::shr, {word, shifts}), mask}), float32);
     const Value scales =
         f.group >= f.depth
-            ? b.broadcast(b.reshape(b.load(scale, divided(f.group), {f.columns}, {groups}, {end}), {f.columns, 1}),
-                          {f.columns, f.depth})
+            ? b.broadcast(
+                  b.reshape(b.load(scale, groups == 1 ? b.index(0) : divided(f.group), {f.columns}, {groups}, {end}),
+                            {f.columns, 1}),
+                  {f.columns, f.depth})
             : repeated(b.load(scale, divided(f.group), {f.columns, f.depth / f.group}, {groups, 1}), f.depth / f.group,
                        f.group);
     const Value made = b.cast(b.mul(b.cast(scales, float32), code), f.dtype);
@@ -92,6 +94,8 @@ std::vector<RandomCase> transposed_cases() {
   for (const int64_t bits : {1, 2, 4, 8})
     for (const int64_t group : {16, 32, 64, 128})
       out.push_back(unpacked({.bits = bits, .group = group, .rows = 32, .transposed = true, .result = bfloat16}));
+  // One scale for each row: a vector of memory, which is loaded with what else A is made of.
+  out.push_back(unpacked({.group = 256, .columns = 128, .transposed = true, .result = bfloat16}));
   for (const int64_t steps : {2, 3, 5})
     out.push_back(unpacked({.rows = 16, .columns = 128, .steps = steps, .transposed = true, .result = bfloat16}));
   for (const int64_t missing : {3, 8, 70})  // of rows that are stored: parts of words, words, and more than a warp's

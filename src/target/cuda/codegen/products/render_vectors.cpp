@@ -35,7 +35,8 @@ void Renderer::find_vectors(const Uses& uses) {
   for (auto& [loop, ring] : rings_of_loops_)
     for (const Inst& i : loop->blocks[0].insts) {
       std::set<const Inst*> needed;
-      if (!is_vector(i) || !known_ahead(uses, *loop, i.args[0], needed)) continue;
+      if (!is_vector(i) || early_loads_.contains(i.results[0]) || !known_ahead(uses, *loop, i.args[0], needed))
+        continue;
       ring.vectors.push_back({&i});
       add_scalars(*loop, needed, ring);
     }

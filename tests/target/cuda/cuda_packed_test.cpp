@@ -2,6 +2,8 @@
 // interpreter.
 #include <doctest/doctest.h>
 
+#include "target/cuda/driver/nvrtc.h"
+#include "target/cuda/inspect.h"
 #include "target/cuda/near_interpreter.h"
 
 using namespace weft;
@@ -127,4 +129,20 @@ TEST_CASE(
     CHECK(source.find("A made in registers, beside the copies; copied by TMA") != std::string::npos);
   }
   check_near(transposed_cases(), hopper);
+}
+
+// A product in flight reads its A while the next iteration makes its own: of two unrolled iterations each has registers
+// of its own.
+TEST_CASE("iterations that make A in registers are unrolled by two") {
+  if (!cuda::nvrtc_available()) {
+    MESSAGE("skipped: there is no NVRTC here");
+    return;
+  }
+  for (const int64_t rows : {32, 256}) {
+    const Packed f{.group = 64, .rows = rows, .columns = 128, .steps = 16, .transposed = true, .result = bfloat16};
+    const std::string ptx = cuda::gpu_stage(unpacked(f).kernel, "ptx", target::stated_machine("NVIDIA H100"));
+    size_t products = 0;
+    for (size_t at = 0; (at = ptx.find("wgmma.mma_async", at)) != std::string::npos; ++at) ++products;
+    CHECK(products >= static_cast<size_t>(2 * f.depth / 16));
+  }
 }

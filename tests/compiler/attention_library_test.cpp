@@ -147,6 +147,17 @@ std::map<std::string, int> calls(const compiler::Program& program) {
   return out;
 }
 
+/// Random values of a graph's inputs, for the reference and for a program.
+std::pair<std::vector<HostTensor>, std::vector<graph::Storage>> random_inputs(const Graph& g, uint64_t seed) {
+  graph::testing::Random random(seed);
+  std::pair<std::vector<HostTensor>, std::vector<graph::Storage>> out;
+  for (const Value& v : g.inputs) {
+    out.first.push_back(graph::testing::random_tensor(random, v.type()));
+    out.second.push_back(to_storage(out.first.back()));
+  }
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("gradients of queries, keys and values that are parts of one array are stored as its gradient") {
@@ -165,13 +176,7 @@ TEST_CASE("gradients of queries, keys and values that are parts of one array are
     const Value o = attention(part(0), part(1), part(2), 0.4, true, {}), slope = parameter(o.type());
     const Value gradient = pull_back(Values{o}, Values{slope}, Values{x})[0], w = parameter({{96, 5}, float32});
     const Graph g{{x, slope, w}, {dot(gradient, w, {2}, {0})}};
-    graph::testing::Random random(12);
-    std::vector<HostTensor> inputs;
-    std::vector<graph::Storage> storage;
-    for (const Value& v : g.inputs) {
-      inputs.push_back(graph::testing::random_tensor(random, v.type()));
-      storage.push_back(to_storage(inputs.back()));
-    }
+    const auto [inputs, storage] = random_inputs(g, 12);
     const auto program = compiler::build({g, {}, {}}, target);
     INFO(program->print("plan"));
     CHECK(calls(*program) == std::map<std::string, int>{{"attention", 1}, {"attention_vjp", 1}});
@@ -191,13 +196,7 @@ TEST_CASE("a library computes attention in one call and its three gradients in o
       CAPTURE(s.kv_heads);
       CAPTURE(gradients);
       const Graph g = decoder_attention(s, gradients);
-      graph::testing::Random random(11);
-      std::vector<HostTensor> inputs;
-      std::vector<graph::Storage> storage;
-      for (const Value& v : g.inputs) {
-        inputs.push_back(graph::testing::random_tensor(random, v.type()));
-        storage.push_back(to_storage(inputs.back()));
-      }
+      const auto [inputs, storage] = random_inputs(g, 11);
       const auto program = compiler::build({g, {}, {}}, target);
       INFO(program->print("plan"));
       std::map<std::string, int> expected_calls{{"attention", 1}};

@@ -180,7 +180,14 @@ std::vector<GemmTile> tiles_for(const target::Machine& machine, const GemmWork& 
 
 }  // namespace
 
-std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const GemmTile& t) {
+/// Returns the work as the machine multiplies it: warpgroups alone make 16-bit operands in registers.
+static GemmWork on(const target::Machine& machine, GemmWork w) {
+  w.a_shared = w.a_shared && w.operands.size() == 2 && by_warpgroups(machine, w);
+  return w;
+}
+
+std::string why_no_tile(const target::Machine& machine, const GemmWork& work, const GemmTile& t) {
+  const GemmWork w = on(machine, work);
   constexpr int64_t least = 16, most = 256, deepest = 128, of_two_stages = 2;
   const auto is_side = [&](int64_t n) {
     return n >= least && n <= most && (std::has_single_bit(static_cast<uint64_t>(n)) || n % 64 == 0);
@@ -206,7 +213,8 @@ std::string why_no_tile(const target::Machine& machine, const GemmWork& w, const
              : "";
 }
 
-std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmWork& w, size_t most) {
+std::vector<GemmTiling> gemm_tilings(const target::Machine& machine, const GemmWork& work, size_t most) {
+  const GemmWork w = on(machine, work);
   std::vector<GemmTiling> out;
   const double elements = static_cast<double>(w.batches) * static_cast<double>(w.rows) * static_cast<double>(w.columns);
   for (GemmTile t : tiles_for(machine, w)) {

@@ -20,7 +20,7 @@ struct Packed {
   Dtype dtype = bfloat16;
   int64_t bits = 4, group = 32, rows = 64, columns = 64, depth = 64, steps = 4;
   bool transposed = false;
-  int64_t missing = 0;  // columns that do not exist
+  int64_t missing = 0, depth_missing = 0;  // columns, and elements of k, that do not exist
   Dtype result = float32;
 };
 
@@ -56,7 +56,13 @@ RandomCase unpacked(const Packed& f) {
                   {f.columns, f.depth})
             : repeated(b.load(scale, divided(f.group), {f.columns, f.depth / f.group}, {groups, 1}), f.depth / f.group,
                        f.group);
-    const Value made = b.cast(b.mul(b.cast(scales, float32), code), f.dtype);
+    Value made = b.cast(b.mul(b.cast(scales, float32), code), f.dtype);
+    if (f.depth_missing > 0) {  // as where k is no whole number of slices
+      const std::vector<int64_t> dims{f.columns, f.depth};
+      const Value i = b.broadcast(b.reshape(b.arange(f.depth), {1, f.depth}), dims),
+                  left = b.broadcast(b.sub(b.index(whole - f.depth_missing), k), dims);
+      made = b.select(b.lt(i, left), made, b.constant(f.dtype, Number::of_real(0), dims));
+    }
     return f.transposed ? made : b.transpose(made);
   };
   const std::vector<Value> sum =
@@ -105,6 +111,7 @@ std::vector<RandomCase> transposed_cases() {
         {.group = 64, .rows = 48, .columns = 128, .transposed = true, .missing = missing, .result = bfloat16}));
   out.push_back(unpacked({.bits = 8, .group = 64, .rows = 256, .columns = 128, .depth = 128, .transposed = true}));
   out.push_back(unpacked({.dtype = float16, .rows = 80, .transposed = true, .result = float16}));
+  out.push_back(unpacked({.rows = 48, .transposed = true, .depth_missing = 32, .result = bfloat16}));
   return out;
 }
 

@@ -29,7 +29,8 @@ bool Renderer::hold_as(const Uses& uses, Value v, const Layout& layout, std::map
   }
   // Of an array with an element for each of the operand, fragments read few bytes of many lines: it passes shared
   // memory.
-  return maker->op == Op::load && !is_local(maker->ref) && layout.held != Held::fragments;
+  const bool made_here = maker->op == Op::arange || (maker->op == Op::load && !is_local(maker->ref));
+  return made_here && layout.held != Held::fragments;
 }
 
 /// Decides which operands A are held as fragments: those of 16 bits that an iteration computes from arrays, and that
